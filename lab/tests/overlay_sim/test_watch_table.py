@@ -53,21 +53,21 @@ def test_an_event_costs_the_watches_it_touches():
     for c in range(1, 1001):
         table.add(c, Condition.of(Predicate(a, Radius(c))))
     table.offer({a: 0}, Order(0))
-    table.looked_at = 0
+    table.evaluated = 0
     assert [name for name, _ in table.offer({a: 6}, Order(1))] == [1, 2, 3, 4, 5]
-    assert table.looked_at == 5
-    assert (table.offer({a: 6}, Order(2)), table.looked_at) == ([], 5)
+    assert table.evaluated == 5
+    assert (table.offer({a: 6}, Order(2)), table.evaluated) == ([], 5)
 
 
-def test_a_conjunction_whose_other_half_is_quiet_is_not_looked_at_again():
+def test_a_conjunction_whose_other_half_is_quiet_is_not_evaluated_again():
     a, b, *_ = QUANTITIES
     table = WatchTable()
     table.add("both", condition_of(("and", (0, 1), (1, 1))))
     table.offer({a: 0, b: 0}, Order(0))
-    table.looked_at = 0
+    table.evaluated = 0
     for n in range(100):
         table.offer({a: 10 * n}, Order(n))
-    assert table.looked_at <= 1
+    assert table.evaluated <= 1
 
 
 def test_names_are_taken_once():

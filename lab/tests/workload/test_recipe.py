@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
@@ -51,12 +53,15 @@ def test_rows_are_the_same_whatever_the_partitions(recipe: Recipe, parts: int) -
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(0, 10_000))
+@example([5e-324], 1)
+@example([5e-324, 1e-320], 10_000)
 def test_quotas_add_up_and_are_off_by_less_than_one(weights: list[float], total: int) -> None:
-    found = np.array(weights)
-    due = quotas(found, total)
-    if found.sum() > 1e-9:
-        assert due.sum() == total
-        assert np.abs(due - found * total / found.sum()).max() < 1.0 + 1e-6
+    numbers = np.array(weights)
+    counts = quotas(numbers, total)
+    if numbers.sum() > 0:
+        assert counts.sum() == total
+        shares = [Fraction(weight) * total / sum(map(Fraction, weights)) for weight in weights]
+        assert max(abs(int(count) - share) for count, share in zip(counts, shares, strict=True)) < 1 + Fraction("1e-6")
 
 
 def test_numbers_by_chance_are_even_and_independent() -> None:

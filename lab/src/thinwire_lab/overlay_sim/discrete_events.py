@@ -1,4 +1,4 @@
-"""A world whose time is a number: things happen in the order of their instants, and nothing takes time by itself.
+"""Discrete-event simulation: actions run in the order of their times.
 
 >>> world = Kernel()
 >>> def ring(count):
@@ -11,7 +11,7 @@
 2.5 ring 0
 2
 
-Somebody who does one thing after the other: a processor, a disk.
+A station processes one item at a time, such as a processor or a disk.
 
 >>> processor = Station()
 >>> processor.work(0.25, now=0.0), processor.work(0.25, now=0.125), processor.work(0.25, now=9.0)
@@ -29,41 +29,41 @@ from typing import Any
 
 
 class Kernel:
-    """What will happen, and when. What is to happen at the same instant happens in the order in which it was asked for.
+    """Scheduler of actions. Actions with the same time run in the order in which they were scheduled.
 
-    Attributes: `now`, the instant it is.
+    Attributes: `now`, the current time.
     """
 
     def __init__(self, start: float = 0.0) -> None:
         self.now = start
         self._order = 0
-        self._ahead: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._scheduled: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
 
     def __len__(self) -> int:
-        """How many things are still to happen."""
-        return len(self._ahead)
+        """Return the number of scheduled actions."""
+        return len(self._scheduled)
 
     def at(self, time: float, action: Callable[..., None], *facts: Any) -> None:
-        """Let something happen at an instant, now or later."""
+        """Schedule an action at a time, now or later."""
         if not self.now <= time < math.inf:
-            raise ValueError(f"it is {self.now} already: {time} cannot come")
+            raise ValueError(f"the time {time} is before the current time {self.now}")
         self._order += 1
-        heapq.heappush(self._ahead, (time, self._order, action, facts))
+        heapq.heappush(self._scheduled, (time, self._order, action, facts))
 
     def after(self, seconds: float, action: Callable[..., None], *facts: Any) -> None:
-        """Let something happen so many seconds from now."""
+        """Schedule an action in this many seconds."""
         self.at(self.now + seconds, action, *facts)
 
     def run(self, until: float = math.inf) -> int:
-        """Let everything happen, up to an instant where one is given; how many things did."""
-        happened = 0
-        while self._ahead and self._ahead[0][0] <= until:
-            self.now, _, action, facts = heapq.heappop(self._ahead)
+        """Run all actions, or those up to a time. Return their number."""
+        count = 0
+        while self._scheduled and self._scheduled[0][0] <= until:
+            self.now, _, action, facts = heapq.heappop(self._scheduled)
             action(*facts)
-            happened += 1
+            count += 1
         if until < math.inf:
             self.now = max(self.now, until)
-        return happened
+        return count
 
 
 class Station:
@@ -77,7 +77,7 @@ class Station:
         self._free = -math.inf
 
     def work(self, seconds: float, now: float) -> float:
-        """When something that comes now and takes so long is done."""
+        """Return the time at which an item that arrives now and takes this long is done."""
         self.worked += seconds
         self._free = max(now, self._free) + seconds
         return self._free

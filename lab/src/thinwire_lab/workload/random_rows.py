@@ -78,13 +78,15 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def quotas(weights: Floats, total: int) -> Rows:
-    """How many of `total` each weight is due, by largest remainders; of equal ones the first is served first.
+    """Distribute `total` in proportion to the weights, by largest remainders; among equal remainders the first wins.
 
     >>> quotas(np.array([6.0, 3.0, 1.0]), 5).tolist()
     [3, 2, 0]
     """
     if total == 0 or weights.sum() <= 0:
         return np.zeros(weights.size, dtype=np.int64)
+    if weights.sum() < total / np.finfo(np.float64).max:  # the quotient below would overflow
+        weights = weights / weights.max()
     due = weights * (total / weights.sum())
     whole = np.floor(due).astype(np.int64)
     missing = total - int(whole.sum())

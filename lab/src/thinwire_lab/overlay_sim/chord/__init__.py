@@ -1,8 +1,8 @@
-"""Chord: a ring of nodes, the ways between them, and messages to many of them at once.
+"""Chord: a ring of nodes, routes between them, and multicasts.
 
 >>> ring = Ring.random(100, seed=1)
->>> way = route(ring, 3, ring.ids[70])
->>> way[0], way[-1], len(way) - 1 <= ring.bits
+>>> path = route(ring, 3, ring.ids[70])
+>>> path[0], path[-1], len(path) - 1 <= ring.bits
 (3, 70, True)
 """
 

@@ -1,16 +1,16 @@
-"""Thresholds change hands: a node joins or leaves, and whoever kept them passes them on without losing a value.
+"""Handover of thresholds between nodes without loss, when a node joins or leaves.
 
-Events to a keeper are numbered, and since not every event is sent, each says which one was sent before it: so a keeper
-knows an order and sees a gap. The old keeper freezes, sends its state with the number it has got to, and hands on what
-still comes to it; the new one lets events wait until the state is there and every event before them, and drops what the
-state already holds. A keeper that crashed and left no copy begins with nothing: it delivers the next value to all and
-centres on it, which keeps every tolerance at the price of one delivery.
+Events to a keeper are numbered. Not every event is sent, so each contains the number of the one sent before it, and a
+keeper detects gaps. The old keeper freezes, sends its state with the last number, and forwards later events. The new
+keeper holds events back until it has the state and all earlier events, and drops events that the state includes. A
+keeper that replaces a crashed one without a copy starts without values: it delivers the next value to all thresholds
+and uses it as their centre. That satisfies every tolerance and costs one delivery.
 
 >>> old, numbering = Keeper([2, 5], value=0), Numbering()
 >>> old.receive(numbering.event(3))
 [(2, 1, 3)]
 >>> state, new = old.hand_over(), Keeper([2, 5])
->>> new.receive(numbering.event(6))                                     # nobody told it yet where it starts
+>>> new.receive(numbering.event(6))                                     # it has no state yet
 []
 >>> new.take(state)
 [(2, 2, 6), (5, 2, 6)]
@@ -39,25 +39,25 @@ class HandoverEvent(NamedTuple):
 
 
 class State(NamedTuple):
-    """All a keeper knows: the number it has got to, and what it delivered last for each threshold."""
+    """State of a keeper: the number of the last event, and the last delivered value of each threshold."""
 
     number: int
     last: dict[int, int]
 
 
 class Numbering:
-    """The sending end: numbers the events of a source and remembers which went to the keeper."""
+    """Numbers the events of a source for one keeper."""
 
     def __init__(self) -> None:
         self.number = 0
         self.sent = 0
 
     def skip(self) -> None:
-        """An event that the keeper need not see."""
+        """Count an event that is not sent to the keeper."""
         self.number += 1
 
     def event(self, value: int) -> HandoverEvent:
-        """An event for the keeper."""
+        """Return an event for the keeper."""
         self.number += 1
         event = HandoverEvent(self.number, self.sent, value)
         self.sent = self.number
@@ -65,9 +65,9 @@ class Numbering:
 
 
 class Keeper:
-    """A node that keeps some thresholds of a source.
+    """A node that stores some thresholds of a source.
 
-    value: what all of them are centred at; without it the keeper waits for the state of the one before it
+    value: centre of all thresholds; without it the keeper waits for the state of its predecessor
     """
 
     def __init__(self, thresholds: Iterable[int], value: int | None = None) -> None:
@@ -79,41 +79,45 @@ class Keeper:
 
     @classmethod
     def after_crash(cls, thresholds: Iterable[int], number: int) -> Keeper:
-        """One whose state is lost: it knows the number it starts after, and no value."""
+        """Return a keeper that replaces a crashed one: it has the number of the last event, but no values."""
         keeper = cls(thresholds)
         keeper.number = number
         return keeper
 
     @property
     def gap(self) -> tuple[int, int] | None:
-        """The number got to, and the one that is waited for; None where nothing is missing."""
+        """The last number and the next number received; None if no event is missing."""
         if self.number is None or not self._waiting:
             return None
         return self.number, min(self._waiting)
 
     def receive(self, event: HandoverEvent) -> list[Delivery]:
-        """An event, from the source or from the keeper before; what it makes due."""
+        """Process an event of the source or of the former keeper. Return the deliveries."""
         if self.frozen:
-            raise ConfigError("this keeper has handed over: pass the event on", field="event", value=event.number)
+            raise ConfigError(
+                "this keeper has handed over its state; send the event to its successor",
+                field="event",
+                value=event.number,
+            )
         if self.number is None or event.number > self.number:
             self._waiting[event.previous] = event
         return self._due()
 
     def hand_over(self) -> State:
-        """Freeze: what is `waiting`, and what comes later, is passed on to the one who gets the state."""
+        """Freeze and return the state. The caller forwards `waiting` and all later events to the successor."""
         if self.number is None:
-            raise ConfigError("a keeper without state cannot hand it over yet: wait for it", field="state")
+            raise ConfigError("a keeper without state cannot hand over; wait for its state", field="state")
         self.frozen = True
         return State(self.number, dict(self.last))
 
     def take(self, state: State) -> list[Delivery]:
-        """The state of the keeper before; what came earlier is dropped, what came later is due."""
+        """Adopt the state of the former keeper. Return the deliveries of later events; earlier ones are dropped."""
         self.number, self.last = state.number, dict(state.last)
         self._waiting = {previous: e for previous, e in self._waiting.items() if e.number > state.number}
         return self._due()
 
     def waiting(self) -> list[HandoverEvent]:
-        """What came too early, in order."""
+        """Return the events that wait for an earlier one, in order."""
         return [self._waiting[previous] for previous in sorted(self._waiting)]
 
     def _due(self) -> list[Delivery]:

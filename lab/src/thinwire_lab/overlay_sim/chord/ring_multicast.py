@@ -1,8 +1,8 @@
-"""One message to many nodes, each exactly once: to a list of nodes, or to the owners of a range of keys.
+"""Multicast to many nodes, each exactly once: to a list of nodes, or to the owners of a range of keys.
 
-The published algorithms do not end: closed intervals send to a finger's neighbour twice, equal fingers (the usual case)
-send to the whole ring, and the last finger has no next one. Here fingers are distinct, intervals are half open, and a
-part of the work is taken out of the list before it is handed on.
+The published algorithms do not terminate: closed intervals send to a finger's neighbour twice, equal fingers (the usual
+case) send to the whole ring, and the last finger has no successor. Here fingers are distinct, intervals are half open,
+and destinations are removed from the list before they are forwarded.
 
 >>> ring = Ring([10, 40, 90, 200], bits=8)
 >>> [(m.sender, m.receiver) for m in multicast(ring, 0, {1, 3}) if m.processes]
@@ -22,10 +22,10 @@ from thinwire_lab.overlay_sim.chord.ring import Ring, route
 
 
 class MulticastMessage(NamedTuple):
-    """A message from node to node; the first one, from outside, has no sender.
+    """A message between nodes; the first one has no sender.
 
-    hops: how many messages led here
-    processes: is the receiver one of those it is meant for, or does it only hand it on?
+    hops: number of messages before it on its path
+    processes: whether the receiver is a destination; otherwise it only forwards
     """
 
     sender: int | None
@@ -35,7 +35,7 @@ class MulticastMessage(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A part of a range: `node` sees to all keys up to `end`; with `tail` also to the owner of the range's end."""
+    """A part of a range: `node` covers all keys up to `end`; with `tail` also the owner of the range's end."""
 
     sender: int | None
     node: int
@@ -45,7 +45,7 @@ class _Span(NamedTuple):
 
 
 def multicast(ring: Ring, start: int, destinations: Iterable[int]) -> list[MulticastMessage]:
-    """The messages that reach these nodes from a start, in the order in which they could be sent."""
+    """Return the messages from a start to these nodes, in a possible order of sending."""
     sent: list[MulticastMessage] = []
     work: deque[tuple[int | None, int, set[int], int]] = deque([(None, start, set(destinations), 0)])
     while work:
@@ -57,10 +57,10 @@ def multicast(ring: Ring, start: int, destinations: Iterable[int]) -> list[Multi
 
 
 def range_multicast(ring: Ring, start: int, low: int, high: int) -> list[MulticastMessage]:
-    """The messages that reach the owners of all keys from low to high, clockwise; the sender knows no node of them."""
-    way = route(ring, start, low)
-    sent = [MulticastMessage(a, b, n + 1, False) for n, (a, b) in enumerate(pairwise(way))]
-    first, hops = way[-1], len(way) - 1
+    """Return the messages to the owners of all keys from low to high, clockwise. The sender knows none of them."""
+    path = route(ring, start, low)
+    sent = [MulticastMessage(a, b, n + 1, False) for n, (a, b) in enumerate(pairwise(path))]
+    first, hops = path[-1], len(path) - 1
     before = sent.pop().sender if sent else None
     if ring.distance(low, int(ring.ids[first])) >= ring.distance(low, high):
         return [*sent, MulticastMessage(before, first, hops, True)]
@@ -68,7 +68,7 @@ def range_multicast(ring: Ring, start: int, low: int, high: int) -> list[Multica
 
 
 def owners(ring: Ring, low: int, high: int) -> list[int]:
-    """Who owns keys from low to high, clockwise: the nodes between, and the one that follows."""
+    """Return the owners of the keys from low to high, clockwise: the nodes between, and the next one."""
     node, found = ring.successor(low), list[int]()
     while ring.distance(low, int(ring.ids[node])) < ring.distance(low, high) and node not in found[:1]:
         found.append(node)
@@ -77,7 +77,7 @@ def owners(ring: Ring, low: int, high: int) -> list[int]:
 
 
 def _shared(ring: Ring, node: int, left: set[int]) -> Iterator[tuple[int, set[int]]]:
-    """Which finger sees to which destinations: those from itself on, up to the next finger."""
+    """Assign destinations to fingers: each covers those from itself up to the next finger."""
     if not left:
         return
     at = int(ring.ids[node])
@@ -88,15 +88,15 @@ def _shared(ring: Ring, node: int, left: set[int]) -> Iterator[tuple[int, set[in
             yield finger, part
 
 
-def _spread(ring: Ring, whole: _Span, first: int) -> Iterator[MulticastMessage]:
-    work = deque([whole])
+def _spread(ring: Ring, complete: _Span, first: int) -> Iterator[MulticastMessage]:
+    work = deque([complete])
     while work:
         span = work.popleft()
         yield MulticastMessage(span.sender, span.node, span.hops, True)
         parts = list(_parts(ring, span))
         work += parts
         last = ring.after(span.node)
-        # Where a range nearly closes the ring, the owner of its end is the node it began with, and that has it.
+        # If a range covers nearly the whole ring, its end belongs to the first node, which already has the message.
         if not parts and span.tail and int(ring.ids[span.node]) != span.end and last != first:
             yield MulticastMessage(span.node, last, span.hops + 1, True)
 

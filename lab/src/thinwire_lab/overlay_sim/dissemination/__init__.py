@@ -1,4 +1,4 @@
-"""Dissemination on Chord: what it costs to keep every subscriber within its threshold, scheme by scheme.
+"""Dissemination on Chord: the cost of keeping every subscriber within its threshold, by scheme.
 
 >>> from thinwire_lab.workload.samples import market
 >>> found = simulate(100, {"AAA": market.closes()}, 600)

@@ -1,24 +1,23 @@
-"""What the cost model assumes; all of it in this one place, so that figures of different runs can be compared.
+"""Assumptions and results of the cost model. All assumptions are here, so that figures of different runs are
+comparable.
 
-The publication leaves these open. Where a choice favours somebody, it favours the schemes ours is compared with: a
-multicast is as cheap as Chord allows, and a scheme's own filters are registered before the first event.
+The publication does not define them. Where a choice has an advantage for one scheme, it favours the published ones: a
+multicast is as cheap as Chord allows, and the filters of a scheme are registered before the first event.
 
-- A source's thresholds are kept by `processors` neighbouring nodes, from the owner of the hash of its name on; they are
-  dealt out in order, so that neighbours in threshold are neighbours on the ring; the filters of MFD and MCF are dealt
-  out level by level, which serves them better. The publisher is any node.
-- A multicast costs the distinct nodes on the greedy Chord routes to its receivers, the sender left out.
-- Filters of one node that pass on the same event send one multicast together.
-- What a threshold delivers goes from its processor to its subscribers as one multicast; thresholds that fire together
+- The thresholds of a source are stored by `processors` neighbouring nodes, starting at the owner of the hash of its
+  name. They are distributed in order, so that neighbouring thresholds are on neighbouring nodes. The filters of MFD and
+  MCF are distributed by level, which suits them better. The publisher is any node.
+- A multicast costs the distinct nodes on the greedy Chord routes to its receivers, without the sender.
+- Filters of one node that forward the same event send one multicast together.
+- A delivery of a threshold goes from its processor to its subscribers as one multicast; thresholds that fire together
   are not merged.
-- All thresholds are centred at the first value of a stream; events are counted from the second on.
+- All thresholds are centred at the first value of a stream; events are counted from the second one.
 - MFD decomposes in base `base`, least digit first. MCF has two levels, is decomposed for steps of `step` ticks, and has
-  a private upper filter for each chain: the shared one misses deliveries.
-- The safe-region tree has `fan_out` children a node; inner nodes live with the first processor below them, the root
-  with the publisher. An advert goes straight to the parent: one message.
-- The interval index lives with the publisher.
-- A node's messages are those it receives. A node's state is its filters, intervals and adverts, and its subscribers.
-
-What a run cost: messages, hops, and the load of the nodes.
+  a separate upper filter for each chain: the shared one misses deliveries.
+- The safe-region tree has `fan_out` children per node. Inner nodes are on the host of their first processor, the root
+  on that of the publisher. An advert is one message to the parent.
+- The interval index is at the publisher.
+- The messages of a node are those it receives. Its state is its filters, intervals, adverts and subscribers.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from thinwire_lab.overlay_sim.chord.ring import Numbers
 
 @dataclass(frozen=True)
 class Model:
-    """The choices that are numbers.
+    """Parameters of the cost model.
 
-    largest: thresholds asked for are 1 to this, in ticks
-    steepness: of the synthetic attack, the largest step
+    largest: subscribed thresholds are 1 to this, in ticks
+    steepness: largest step of the synthetic attack stream
     """
 
     processors: int = 32
@@ -55,12 +54,12 @@ class Model:
 
 
 PINNED = Model()
-"""what every published figure of ours was made with"""
+"""parameters of all published figures"""
 
 
 @dataclass
 class SchemeCounts:
-    """Counts of a scheme while sources are added."""
+    """Counters of a scheme while sources are added."""
 
     loads: Numbers
     state: Numbers
@@ -76,14 +75,14 @@ class SchemeCounts:
 
 @dataclass(frozen=True)
 class SchemeCosts:
-    """Averages of a scheme, and what the busiest nodes bear.
+    """Averages of a scheme, and the load of the busiest nodes.
 
-    subscription: messages a subscription
-    maintenance, delivery: messages an event
-    latency: hops from the publisher to a subscriber, a delivery
-    length: deliveries of thresholds, an event
-    messages_max, messages_p99: messages a node receives, an event of any source
-    state_max, state_p99: entries a node keeps
+    subscription: messages per subscription
+    maintenance, delivery: messages per event
+    latency: hops from the publisher to a subscriber, per delivery
+    length: deliveries of thresholds, per event
+    messages_max, messages_p99: messages that a node receives, per event of any source
+    state_max, state_p99: entries that a node stores
     """
 
     subscription: float
@@ -98,16 +97,16 @@ class SchemeCosts:
 
     @property
     def total(self) -> float:
-        """Messages an event, to processors and to subscribers."""
+        """Messages per event, to processors and to subscribers."""
         return self.maintenance + self.delivery
 
     def document(self) -> dict[str, float]:
-        """Everything by name."""
+        """Return all values by name."""
         return {**asdict(self), "total": self.total}
 
 
 def costs(tally: SchemeCounts) -> SchemeCosts:
-    """The averages of what was counted."""
+    """Return the averages of the counters."""
     events = max(tally.events, 1)
     return SchemeCosts(
         tally.registered / max(tally.subscriptions, 1),

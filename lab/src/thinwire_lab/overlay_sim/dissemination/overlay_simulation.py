@@ -1,16 +1,14 @@
-"""Nodes come and go: what moves, what has to be said again, and what subscribers miss meanwhile.
+"""Simulation of dissemination on a ring: the costs of each scheme, without and with churn.
 
-In every interval one value is published; a share of the nodes leaves, some of them without a word, and as many join. A
-crash is noticed at the end of the interval: until then its thresholds and all that hang below them get nothing. Then
-the next node takes over: with a copy it goes on where the other stopped; without one it has no subscribers until they
-register again, and no state, so it delivers the next value to all and centres on it. Where the interval index is with
-the publisher, no state is lost with a processor, and who registers again is told the value the others hold.
+Churn. In every interval one value is published; a share of the nodes leaves, some of them by a crash, and as many join.
+A crash is detected at the end of the interval. Until then its thresholds and those below them receive nothing. Then the
+next node takes over. With a copy it continues from the same state. Without one it has no subscribers until they
+register again, and no values, so it delivers the next value to all and uses it as their centre. If the interval index
+is at the publisher, a crashed processor loses no state, and a subscriber that registers again gets the value that the
+others have.
 
-The upkeep of the ring itself is the same for all schemes and not counted; a forwarder that died costs one more message,
-sent round it. All schemes are taken to deliver what OnlineGreedy does. The publisher stays: without it there is no
-stream.
-
-Sources, subscribers and a scheme on a ring: what it all costs.
+Maintenance of the ring itself is equal for all schemes and not counted; a crashed forwarder costs one more message. All
+schemes are assumed to deliver what OnlineGreedy does. The publisher does not leave.
 """
 
 from __future__ import annotations
@@ -26,12 +24,12 @@ from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, free_ids, hops
 from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts, SchemeCounts, costs
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.dissemination.site_traffic import (
-    Delivering,
+    DeliveryTrees,
     SiteTraffic,
     SourceDemands,
     SourceSite,
-    delivering,
-    spread,
+    count_messages,
+    delivery_trees,
 )
 
 
@@ -43,29 +41,31 @@ def simulate(
     seed: int = 1,
     model: Model = PINNED,
 ) -> dict[str, SchemeCosts]:
-    """Sources by name and their values, so many subscriptions in all, on a random ring; the costs of each scheme.
+    """Return the costs of each scheme for sources with values and a total number of subscriptions on a random ring.
 
     >>> walk = np.cumsum(np.random.default_rng(1).integers(-3, 4, 200))
     >>> found = simulate(100, {"walk": walk}, 600, ["SF", "SRI"])
     >>> found["SRI"].maintenance < found["SF"].maintenance / 5, found["SRI"].delivery == found["SF"].delivery
     (True, True)
     """
-    chosen = _checked(schemes, streams, subscriptions)
+    selected = _checked(schemes, streams, subscriptions)
     ring = Ring.random(nodes, seed, model.bits)
-    tallies = {name: SchemeCounts(np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)) for name in chosen}
+    tallies = {
+        name: SchemeCounts(np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)) for name in selected
+    }
     for site, values in zip(sites(ring, list(streams), subscriptions, seed, model), streams.values(), strict=True):
-        trees: dict[bytes, Delivering] = {}
+        trees: dict[bytes, DeliveryTrees] = {}
         for name, tally in tallies.items():
             traffic = SCHEMES[name](site, values)
-            # Most schemes keep thresholds at the same places, and then deliver by the same trees.
-            kept = traffic.places.tobytes()
-            trees[kept] = trees.get(kept) or delivering(site, traffic.places)
-            add(tally, site, traffic, trees[kept], len(values) - 1)
+            # Most schemes store thresholds at the same processors and then deliver by the same trees.
+            key = traffic.places.tobytes()
+            trees[key] = trees.get(key) or delivery_trees(site, traffic.places)
+            add(tally, site, traffic, trees[key], len(values) - 1)
     return {name: costs(tally) for name, tally in tallies.items()}
 
 
 def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = PINNED) -> list[SourceSite]:
-    """The sources on the ring, subscriptions dealt out evenly; the first ones have what is left over."""
+    """Return the sources on the ring with evenly distributed subscriptions; the first ones get the remainder."""
     rng = np.random.default_rng([seed, len(ring)])
     shares = [subscriptions // len(names) + (n < subscriptions % len(names)) for n in range(len(names))]
     return [
@@ -76,13 +76,13 @@ def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model
     ]
 
 
-def add(tally: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: Delivering, events: int) -> None:
-    """Count a source."""
+def add(tally: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: DeliveryTrees, events: int) -> None:
+    """Add the counts of a source."""
     hosts = np.concatenate([[site.publisher], site.processors])
     tally.events += events
     tally.subscriptions += len(site.demands.nodes)
     tally.registered += trees.registered + traffic.established
-    tally.maintained += spread(site.routes, traffic.contacts, tally.loads) + int(traffic.replies.sum())
+    tally.maintained += count_messages(site.routes, traffic.contacts, tally.loads) + int(traffic.replies.sum())
     tally.delivered += int(traffic.delivered @ trees.messages)
     tally.deliveries += int(traffic.delivered @ trees.subscribers)
     tally.hops += int(traffic.delivered @ (trees.hops + traffic.reached(site) * trees.subscribers))
@@ -96,28 +96,28 @@ def add(tally: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: Deli
 def _checked(schemes: Iterable[str], streams: Mapping[str, Numbers], subscriptions: int) -> list[str]:
     chosen = list(schemes)
     if unknown := [name for name in chosen if name not in SCHEMES]:
-        raise ConfigError("no such scheme", scheme=unknown[0], choose_from=list(SCHEMES))
+        raise ConfigError("unknown scheme", scheme=unknown[0], choose_from=list(SCHEMES))
     if not streams or any(len(values) < 2 for values in streams.values()):
-        raise ConfigError("a run needs sources, each with two values at least", sources=len(streams))
+        raise ConfigError("a run needs sources with at least two values each", sources=len(streams))
     if subscriptions < len(streams):
         raise ConfigError("outside its limits", field="subscriptions", value=subscriptions, lowest=len(streams))
     return chosen
 
 
 CRASHES = 0.5
-"""the part of those that go without handing over"""
+"""share of leaving nodes that crash"""
 
 
 @dataclass
 class ChurnCosts:
-    """What churn adds, an interval on average.
+    """Additional costs of churn, per interval on average.
 
-    handed: messages that move thresholds and subscribers from node to node
-    registered: messages in which subscribers register again
-    copied: messages that keep a copy with the next node
+    handed: messages that move thresholds and subscribers between nodes
+    registered: messages with which subscribers register again
+    copied: messages that update a copy at the next node
     missed: deliveries that did not arrive, as a share of those due
     extra: deliveries that were not needed, as a share of those due
-    astray: share of subscribers whose copy is further from the source than they allow
+    astray: share of subscribers whose value differs from the source by more than their threshold
     """
 
     handed: float = 0.0
@@ -128,7 +128,7 @@ class ChurnCosts:
     astray: float = 0.0
 
     def document(self) -> dict[str, float]:
-        """Everything by name."""
+        """Return all values by name."""
         return asdict(self)
 
 
@@ -142,7 +142,7 @@ def churn(
     seed: int = 1,
     model: Model = PINNED,
 ) -> ChurnCosts:
-    """One source on a ring of which this share of the nodes is replaced in every interval.
+    """Simulate one source on a ring of which this share of nodes is replaced in every interval.
 
     >>> walk = np.cumsum(np.random.default_rng(1).integers(-3, 4, 60))
     >>> quiet, busy = (churn(100, walk, 300, share) for share in (0.0, 0.1))
@@ -152,16 +152,16 @@ def churn(
     if not 0 <= share <= 0.5:
         raise ConfigError("outside its limits", field="share", value=share, lowest=0, highest=0.5)
     if scheme not in SCHEMES:
-        raise ConfigError("no such scheme", scheme=scheme, choose_from=list(SCHEMES))
+        raise ConfigError("unknown scheme", scheme=scheme, choose_from=list(SCHEMES))
     site = sites(Ring.random(nodes, seed, model.bits), ["source"], subscriptions, seed, model)[0]
-    play = _Play(site, int(values[0]), scheme, copies, np.random.default_rng([seed, nodes, 1]))
+    simulation = _ChurnSimulation(site, int(values[0]), scheme, copies, np.random.default_rng([seed, nodes, 1]))
     for value in values[1:]:
-        play.interval(int(value), share)
-    return play.costs()
+        simulation.run_interval(int(value), share)
+    return simulation.costs()
 
 
-class _Play:
-    """The state of a run: who is where, what the filters hold, what the subscribers hold."""
+class _ChurnSimulation:
+    """State of a run: positions of nodes, values of filters and subscribers."""
 
     def __init__(self, site: SourceSite, value: int, scheme: str, copies: bool, rng: np.random.Generator) -> None:
         self.site, self.copies, self.rng = site, copies, rng
@@ -179,8 +179,8 @@ class _Play:
         self.counts = ChurnCosts()
         self.intervals, self.due = 0, 0
 
-    def interval(self, value: int, share: float) -> None:
-        """One value, and what happens to the ring while it spreads."""
+    def run_interval(self, value: int, share: float) -> None:
+        """Publish one value while nodes leave and join."""
         owners = self._owners()
         gone, crashed, after = self._changed(round(share * len(self.ring)))
         dead = np.isin(owners, crashed)
@@ -193,20 +193,20 @@ class _Play:
         self.intervals += 1
 
     def costs(self) -> ChurnCosts:
-        """The averages."""
-        counts, due, times = self.counts, max(self.due, 1), max(self.intervals, 1)
-        messages = (counts.handed / times, counts.registered / times, counts.copied / times)
-        audience = times * int(self.weights.sum())
-        return ChurnCosts(*messages, counts.missed / due, counts.extra / due, counts.astray / audience)
+        """Return the averages."""
+        counts, due, intervals = self.counts, max(self.due, 1), max(self.intervals, 1)
+        messages = (counts.handed / intervals, counts.registered / intervals, counts.copied / intervals)
+        subscribers = intervals * int(self.weights.sum())
+        return ChurnCosts(*messages, counts.missed / due, counts.extra / due, counts.astray / subscribers)
 
     def _owners(self) -> Numbers:
-        """The ids of the nodes that keep the thresholds."""
+        """Return the ids of the nodes that store the thresholds."""
         return self.ring.ids[self.ring.successors(self.keys)]
 
     def _changed(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Who goes, who of them crashes, and the ids afterwards."""
-        mortal = self.ring.ids[self.ring.ids != self.publisher]
-        gone = self.rng.choice(mortal, min(count, len(mortal)), replace=False)
+        """Return the ids of leaving nodes, of crashed ones, and of all nodes afterwards."""
+        candidates = self.ring.ids[self.ring.ids != self.publisher]
+        gone = self.rng.choice(candidates, min(count, len(candidates)), replace=False)
         crashed = gone[: round(CRASHES * len(gone))]
         joined = free_ids(self.rng, len(gone), self.ring.ids, self.ring.bits)
         return gone, crashed, np.union1d(np.setdiff1d(self.ring.ids, gone), joined)
@@ -226,11 +226,11 @@ class _Play:
         self.counts.astray += int(self.weights @ (np.abs(value - self.held) > reach))
 
     def _register(self, gone: Numbers, dead: NDArray[np.bool_]) -> None:
-        """Whose way in is gone finds another; whose processor crashed without a copy says again what it wants."""
+        """Move subscribers whose node left; register again those whose processor crashed without a copy."""
         moved = np.isin(self.homes, gone)
         self.homes[moved] = self.rng.choice(self.ring.ids, int(np.count_nonzero(moved)))
-        forgotten = np.zeros_like(moved) if self.copies else dead[self.places][self.ranks]
-        again = moved | forgotten
+        lost = np.zeros_like(moved) if self.copies else dead[self.places][self.ranks]
+        again = moved | lost
         starts = self.ring.successors(self.homes[again])
         ends = self.ring.successors(self.keys[self.places][self.ranks[again]])
         self.counts.registered += int(hops(self.ring, starts, ends).sum()) if again.any() else 0
@@ -244,7 +244,7 @@ class _Play:
 
 
 def _below(site: SourceSite, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
-    """Which thresholds hang below which processors, a row a threshold; and where each is kept."""
+    """Return which processors an event passes for each threshold (one row each), and where each is stored."""
     traffic = SCHEMES[scheme](site, np.zeros(2, dtype=np.int64))
     found = np.zeros((len(site.thresholds), len(site.processors)), dtype=bool)
     for rank, chain in enumerate(traffic.chains):

@@ -1,19 +1,12 @@
-"""Multi-level cooperative filters, each chain with an upper filter of its own: the form that misses nothing.
+"""Dissemination schemes: the messages of each event.
 
-What exact schemes deliver: event by event the thresholds that fire.
-
-Multi-level filter decomposition: events go to the first filters and down every path as far as filters pass them.
-
-The interval index with the publisher: only processors whose thresholds fire are told.
-
-The safe-region tree over the processors: an event goes down where something fires, an advert comes back up.
-
-Between events the tree comes to rest, so an event visits a node exactly where a threshold below it fires; how it
-behaves while messages are under way is played in `thinwire_lab.overlay_sim.safe_region`.
-
-Single-level filters: every event goes to every processor.
-
-The schemes, each in a file of its own: who must see an event, and who tells them.
+SF, single-level filters: every event goes to every processor.
+MFD, multi-level filter decomposition: events go to the first filters and down every path as far as filters pass them.
+MCF, multi-level cooperative filters, each chain with its own upper filter: the variant that misses no delivery.
+SRT, safe-region tree over the processors: an event goes down to the thresholds that fire, and an advert comes back up.
+    Between events the tree is idle, so an event visits exactly the nodes with a firing threshold below them.
+    `thinwire_lab.overlay_sim.safe_region` simulates it with messages in flight.
+SRI, interval index at the publisher: events go only to processors whose thresholds fire.
 """
 
 from __future__ import annotations
@@ -28,10 +21,10 @@ from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     Scheme,
     SiteTraffic,
     SourceSite,
+    count_by_processor,
     directly,
     grouped,
     joined,
-    kept_by_processors,
     no_replies,
     repeated,
 )
@@ -40,18 +33,18 @@ from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 
 def fired(site: SourceSite, values: Numbers) -> tuple[Numbers, Numbers]:
-    """Places of events and the thresholds they fire, from the second value on; all are centred at the first."""
+    """Return indexes of events and the thresholds they fire, from the second value; all are centred at the first."""
     return IntervalIndex(site.thresholds, int(values[0])).offer_many(values[1:])
 
 
 def counts(site: SourceSite, thresholds: Numbers) -> Numbers:
-    """How often each threshold of the source is named."""
+    """Count each threshold of the source."""
     return np.bincount(site.ranks(thresholds), minlength=len(site.thresholds)).astype(np.int64)
 
 
 def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """Every event goes to the first level; from there to the thresholds whose upper filter passes it, as one multicast
-    a first-level node."""
+    """Return the traffic of MCF: every event goes to the first level, and from there to the thresholds whose upper
+    filter passes it, in one multicast per first-level node."""
     scheme = Cooperative(site.thresholds, int(values[0]), site.model.step)
     passage = scheme.run(values[1:])
     firsts = np.array([chain[0] for chain in scheme.chains.values()], dtype=np.int64)
@@ -66,7 +59,7 @@ def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
         no_replies(site),
         counts(site, passage.thresholds),
         [(int(a), int(b)) if more else (int(b),) for a, b, more in zip(upper, lower, deep, strict=True)],
-        kept_by_processors(site, upper) + kept_by_processors(site, lower[deep]),
+        count_by_processor(site, upper) + count_by_processor(site, lower[deep]),
         int(site.hops[upper + 1, lower][deep].sum()),
     )
 
@@ -74,16 +67,17 @@ def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
 def _places(
     site: SourceSite, first_level: Numbers, firsts: Numbers, deep: NDArray[np.bool_]
 ) -> tuple[Numbers, Numbers]:
-    """Where each threshold has its first filter and its last: the first level is dealt out first."""
-    dealt = site.dealt(len(first_level) + int(np.count_nonzero(deep)))
-    upper = dealt[np.searchsorted(first_level, firsts)]
+    """Return the processors of the first and the last filter of each threshold; the first level is assigned first."""
+    assigned = site.assign(len(first_level) + int(np.count_nonzero(deep)))
+    upper = assigned[np.searchsorted(first_level, firsts)]
     lower = upper.copy()
-    lower[deep] = dealt[len(first_level) :]
+    lower[deep] = assigned[len(first_level) :]
     return upper, lower
 
 
 def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """A filter that passes a value on sends it to all filters below it; those of one node send together."""
+    """Return the traffic of MFD: a filter that passes a value sends it to all filters below; filters of one node send
+    together."""
     scheme = Decomposed(site.thresholds, int(values[0]), site.model.base)
     passage = scheme.run(values[1:])
     places = _places_decomposed(site, scheme.parents)
@@ -95,13 +89,13 @@ def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
         no_replies(site),
         counts(site, passage.thresholds),
         [chains[n] for n in np.searchsorted(scheme.names, site.thresholds)],
-        kept_by_processors(site, places),
+        count_by_processor(site, places),
         int(sum(site.hops[places[parent] + 1, places[n]] for n, parent in enumerate(scheme.parents) if parent >= 0)),
     )
 
 
 def _onward(site: SourceSite, scheme: Decomposed, places: Numbers, at: Numbers, passed: Numbers) -> Contacts:
-    """From each filter that passed a value to all below it."""
+    """Return the messages from each filter that passed a value to all filters below it."""
     order = np.argsort(scheme.parents, kind="stable")
     below = np.searchsorted(scheme.parents[order], np.arange(len(places) + 1))
     sizes = np.diff(below)[passed]
@@ -112,17 +106,17 @@ def _onward(site: SourceSite, scheme: Decomposed, places: Numbers, at: Numbers, 
 
 
 def _places_decomposed(site: SourceSite, parents: Numbers) -> Numbers:
-    """Filters are dealt out level by level, each level by threshold."""
+    """Assign filters to processors by level, each level by threshold."""
     levels = np.zeros(len(parents), dtype=np.int64)
     for n, parent in enumerate(parents):
         levels[n] = levels[parent] + 1 if parent >= 0 else 0
     places = np.empty(len(parents), dtype=np.int64)
-    places[np.argsort(levels, kind="stable")] = site.dealt(len(parents))
+    places[np.argsort(levels, kind="stable")] = site.assign(len(parents))
     return places
 
 
 def _chains(parents: Numbers, places: Numbers) -> list[tuple[int, ...]]:
-    """The way down to each filter; parents stand for smaller thresholds, so they come first."""
+    """Return the path down to each filter. Parents have smaller thresholds, so they come first."""
     chains: list[tuple[int, ...]] = []
     for parent, place in zip(parents.tolist(), places.tolist(), strict=True):
         chains.append((*chains[parent], place) if parent >= 0 else (place,))
@@ -130,9 +124,9 @@ def _chains(parents: Numbers, places: Numbers) -> list[tuple[int, ...]]:
 
 
 def indexed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """One multicast an event that fires something.
+    """Return the traffic of SRI: one multicast per event that fires a threshold.
 
-    OnlineGreedy decides by the values alone, so nobody need answer, and processors keep nothing but subscribers.
+    OnlineGreedy decides from the values alone, so there are no replies, and processors store only subscribers.
     """
     events, thresholds = fired(site, values)
     entries = no_replies(site)
@@ -148,7 +142,7 @@ def indexed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
 
 
 def safe_region_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """A multicast from each node that is visited to its children that are."""
+    """Return the traffic of SRT: a multicast from each visited node to its visited children."""
     events, thresholds = fired(site, values)
     contacts, replies = _visits(site, events, site.places[site.ranks(thresholds)])
     chains = _chains_safe_region(site)
@@ -157,13 +151,13 @@ def safe_region_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
         replies,
         counts(site, thresholds),
         chains,
-        kept_by_processors(site, site.places) + _adverts(site),
+        count_by_processor(site, site.places) + _adverts(site),
         sum(len(chain) for chain in chains),
     )
 
 
 def levels(processors: int, fan_out: int) -> list[int]:
-    """How many processors lie below a node of each level, leaves first; the root has the rest.
+    """Return the number of processors below a node of each level, leaves first; the root has the rest.
 
     >>> levels(32, 4), levels(3, 4)
     ([1, 4, 16], [1])
@@ -175,7 +169,7 @@ def levels(processors: int, fan_out: int) -> list[int]:
 
 
 def _hosts(site: SourceSite, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
-    """For the nodes above these places: where they live, and where their parents do."""
+    """Return the hosts of the nodes above these processors, and the hosts of their parents."""
     own = places // size * size
     above = levels(len(site.processors), site.model.fan_out)[-1]
     parent = places * 0 if size == above else places // (size * site.model.fan_out) * (size * site.model.fan_out) + 1
@@ -196,32 +190,32 @@ def _visits(site: SourceSite, events: Numbers, places: Numbers) -> tuple[Contact
 
 
 def _chains_safe_region(site: SourceSite) -> list[tuple[int, ...]]:
-    """Where the nodes above each threshold live, from the top down."""
-    hosts = [own for own, _ in _ways(site, site.places)]
+    """Return the hosts of the nodes above each threshold, from the top down."""
+    hosts = [own for own, _ in _hosts_by_level(site, site.places)]
     return [tuple(int(own[n]) for own in reversed(hosts)) for n in range(len(site.places))]
 
 
-def _ways(site: SourceSite, places: Numbers) -> list[tuple[Numbers, Numbers]]:
+def _hosts_by_level(site: SourceSite, places: Numbers) -> list[tuple[Numbers, Numbers]]:
     return [_hosts(site, places, size) for size in levels(len(site.processors), site.model.fan_out)]
 
 
 def _adverts(site: SourceSite) -> Numbers:
-    """One for each child, with the parent."""
+    """Return the number of adverts that each host stores: one for each child."""
     entries = no_replies(site)
-    for own, parent in _ways(site, np.arange(len(site.processors))):
+    for own, parent in _hosts_by_level(site, np.arange(len(site.processors))):
         pairs = np.unique(np.stack([own, parent], axis=1), axis=0)
         entries += np.bincount(pairs[:, 1], minlength=len(entries)).astype(np.int64)
     return entries
 
 
 def single_level_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """One multicast an event, always the same."""
+    """Return the traffic of SF: the same multicast for every event."""
     return SiteTraffic(
         repeated([(0, np.arange(len(site.processors)), len(values) - 1)]),
         no_replies(site),
         counts(site, fired(site, values)[1]),
         directly(site),
-        kept_by_processors(site, site.places),
+        count_by_processor(site, site.places),
         0,
     )
 

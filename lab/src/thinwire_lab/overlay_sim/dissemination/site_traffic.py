@@ -1,11 +1,4 @@
-"""Who told whom: multicasts between the hosts of a source, and what they cost on the ring.
-
-A source on the ring: who publishes it, who keeps its thresholds, who subscribes.
-
-From processors to subscribers: one multicast a threshold, the same in every scheme.
-
-What a scheme makes of a stream: messages between hosts, deliveries, and what has to be remembered where.
-"""
+"""Traffic of one source on the ring: its hosts, the multicasts between them, and the deliveries to subscribers."""
 
 from __future__ import annotations
 
@@ -24,10 +17,10 @@ from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model
 
 
 class Contacts(NamedTuple):
-    """Multicasts, one after the other: sender, receivers, and how often it was sent.
+    """Multicasts in columns: sender, receivers, and how often each was sent.
 
-    Senders are 0 for the publisher and j + 1 for processor j, receivers processors. The receivers of multicast i are
-    receivers[starts[i] : starts[i + 1]].
+    Senders are 0 for the publisher and j + 1 for processor j; receivers are processors. The receivers of multicast i
+    are receivers[starts[i] : starts[i + 1]].
     """
 
     senders: Numbers
@@ -40,20 +33,20 @@ NONE = Contacts(*(np.zeros(n, dtype=np.int64) for n in (0, 1, 0, 0)))
 
 
 def repeated(groups: Sequence[tuple[int, Numbers, int]]) -> Contacts:
-    """Multicasts that are always the same: sender, receivers, times.
+    """Return multicasts that are sent several times: sender, receivers, times.
 
     >>> repeated([(0, np.array([1, 2]), 10)]).times
     array([10])
     """
-    every = [np.unique(receivers) for _, receivers, _ in groups]
-    starts = np.cumsum([0, *map(len, every)])
-    receivers = np.concatenate(every) if every else np.empty(0)
+    distinct = [np.unique(receivers) for _, receivers, _ in groups]
+    starts = np.cumsum([0, *map(len, distinct)])
+    receivers = np.concatenate(distinct) if distinct else np.empty(0)
     senders, times = ([group[k] for group in groups] for k in (0, 2))
     return Contacts(*(np.asarray(column, dtype=np.int64) for column in (senders, starts, receivers, times)))
 
 
 def grouped(multicasts: Numbers, senders: Numbers, receivers: Numbers) -> Contacts:
-    """Messages that belong to the same multicast stand side by side, its receivers in any order, also twice.
+    """Group messages to multicasts. Messages of one multicast are adjacent; receivers may repeat.
 
     >>> grouped(np.array([0, 0, 7]), np.array([0, 0, 3]), np.array([5, 5, 6])).receivers
     array([5, 6])
@@ -69,7 +62,7 @@ def grouped(multicasts: Numbers, senders: Numbers, receivers: Numbers) -> Contac
 
 
 def joined(parts: Sequence[Contacts]) -> Contacts:
-    """All of them as one."""
+    """Concatenate multicasts."""
     offsets = np.cumsum([0, *(len(part.receivers) for part in parts)])
     starts = [part.starts[:-1] + offset for part, offset in zip(parts, offsets, strict=False)]
     return Contacts(
@@ -80,15 +73,15 @@ def joined(parts: Sequence[Contacts]) -> Contacts:
     )
 
 
-def spread(routes: Routes, contacts: Contacts, loads: Numbers) -> int:
-    """The messages all of it takes; adds what each node receives to the loads."""
+def count_messages(routes: Routes, contacts: Contacts, loads: Numbers) -> int:
+    """Return the number of messages, and add those that each node receives to `loads`."""
     stamps = np.full(len(loads), -1, dtype=np.int64)
-    return int(_spread(*routes, *contacts, stamps, loads))
+    return int(_count_messages(*routes, *contacts, stamps, loads))
 
 
 @compiled
-def _spread(
-    places: Numbers,
+def _count_messages(
+    offsets: Numbers,
     nodes: Numbers,
     width: int,
     senders: Numbers,
@@ -101,8 +94,8 @@ def _spread(
     messages = 0
     for i in range(len(senders)):
         for k in range(starts[i], starts[i + 1]):
-            way = senders[i] * width + receivers[k]
-            for at in range(places[way], places[way + 1]):
+            path = senders[i] * width + receivers[k]
+            for at in range(offsets[path], offsets[path + 1]):
                 node = nodes[at]
                 if stamps[node] != i:
                     stamps[node] = i
@@ -126,17 +119,17 @@ class SourceDemands:
 
     @classmethod
     def random(cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = PINNED.largest) -> SourceDemands:
-        """So many subscriptions of any node, with any threshold from 1 to the largest."""
+        """Return random subscriptions of any node with thresholds from 1 to the largest."""
         return cls(rng.integers(0, len(ring), count), rng.integers(1, largest + 1, count))
 
 
 @dataclass(frozen=True)
 class SourceSite:
-    """Where everything of a source is.
+    """Hosts of a source.
 
-    publisher: a node
-    processors: nodes, clockwise
-    thresholds: the distinct ones that are asked for, ascending
+    publisher: its node
+    processors: nodes that store thresholds, clockwise
+    thresholds: the distinct subscribed ones, ascending
     """
 
     ring: Ring
@@ -148,7 +141,7 @@ class SourceSite:
 
     @classmethod
     def at(cls, ring: Ring, name: str, publisher: int, demands: SourceDemands, model: Model = PINNED) -> SourceSite:
-        """The site of a source of this name."""
+        """Return the site of a source with this name."""
         thresholds = np.unique(demands.thresholds)
         count = min(model.processors, len(ring), len(thresholds))
         first = ring.successor(key_of(name, ring.bits))
@@ -156,38 +149,38 @@ class SourceSite:
 
     @cached_property
     def places(self) -> Numbers:
-        """The processor of each threshold, by its place among the processors: dealt out in order."""
-        return self.dealt(len(self.thresholds))
+        """The index of the processor of each threshold, assigned in order."""
+        return self.assign(len(self.thresholds))
 
-    def dealt(self, count: int) -> Numbers:
-        """So many filters over the processors, neighbours together: the place of each.
+    def assign(self, count: int) -> Numbers:
+        """Assign filters to processors, neighbours together. Return the processor index of each.
 
-        A hierarchy deals out its filters level by level, as the thesis does.
+        A hierarchy assigns its filters by level, as the thesis does.
         """
         return np.arange(count) * len(self.processors) // count
 
     def ranks(self, thresholds: Numbers) -> Numbers:
-        """Where these are in the order of the thresholds."""
+        """Return the indexes of thresholds in their order."""
         return np.searchsorted(self.thresholds, thresholds)
 
     @cached_property
     def routes(self) -> Routes:
-        """Ways to each processor: from the publisher (sender 0) and from processor j (sender j + 1)."""
+        """Routes to each processor: from the publisher (sender 0) and from processor j (sender j + 1)."""
         return routes(self.ring, [self.publisher, *self.processors.tolist()], self.processors.tolist())
 
     @cached_property
     def hops(self) -> Numbers:
-        """The lengths of those ways: a row a sender, a column a processor."""
+        """The lengths of the routes: one row per sender, one column per processor."""
         return self.routes.lengths
 
 
-class Delivering(NamedTuple):
-    """What one delivery of each threshold takes, and what it took to register for it.
+class DeliveryTrees(NamedTuple):
+    """Multicast trees from processors to subscribers, one per threshold and equal in all schemes.
 
-    registered: messages in which all subscriptions reached the processors of their thresholds
-    messages: nodes on the tree, the processor left out
-    hops: from the processor to each subscriber, added up
-    subscribers: how many they are
+    registered: messages with which all subscriptions reached the processors of their thresholds
+    messages: nodes of the tree, without the processor
+    hops: from the processor to each subscriber, summed
+    subscribers: their number
     nodes, starts: the nodes of each tree
     """
 
@@ -199,23 +192,23 @@ class Delivering(NamedTuple):
     starts: Numbers
 
     def loads(self, delivered: Numbers, nodes: int) -> Numbers:
-        """What each node receives where each threshold delivered so often."""
+        """Return the messages that each node receives, given the number of deliveries of each threshold."""
         weights = np.repeat(delivered, np.diff(self.starts))
         return np.bincount(self.nodes, weights, nodes).astype(np.int64)
 
 
-def delivering(site: SourceSite, places: Numbers) -> Delivering:
-    """The trees of a source whose thresholds are kept at these places."""
+def delivery_trees(site: SourceSite, places: Numbers) -> DeliveryTrees:
+    """Return the trees of a source whose thresholds are stored at these processors."""
     demands, thresholds = site.demands, site.thresholds
     hosts = site.processors[places]
     ranks = site.ranks(demands.thresholds)
-    ways = hops(site.ring, hosts[ranks], demands.nodes)
+    lengths = hops(site.ring, hosts[ranks], demands.nodes)
     trees = [_tree(site, int(host), demands.nodes[ranks == rank]) for rank, host in enumerate(hosts)]
     sizes = np.array([len(tree) for tree in trees], dtype=np.int64)
-    return Delivering(
+    return DeliveryTrees(
         int(hops(site.ring, demands.nodes, hosts[ranks]).sum()),
         sizes,
-        np.bincount(ranks, ways, len(thresholds)).astype(np.int64),
+        np.bincount(ranks, lengths, len(thresholds)).astype(np.int64),
         np.bincount(ranks, minlength=len(thresholds)).astype(np.int64),
         np.concatenate(trees),
         np.concatenate([[0], np.cumsum(sizes)]),
@@ -223,23 +216,25 @@ def delivering(site: SourceSite, places: Numbers) -> Delivering:
 
 
 def _tree(site: SourceSite, host: int, subscribers: Numbers) -> Numbers:
-    """The nodes on the ways from the host to these subscribers; where they are one tree, each has one message."""
+    """Return the nodes on the routes from the host to these subscribers; each receives one message."""
     return np.unique(routes(site.ring, [host], np.unique(subscribers).tolist()).nodes)
 
 
 Chains = Sequence[tuple[int, ...]]
-"""for each threshold the places of some processors"""
+"""for each threshold the indexes of some processors"""
 
 
 class SiteTraffic(NamedTuple):
-    """Hosts are 0 for the publisher and j + 1 for processor j.
+    """Messages between the hosts of a source under one scheme, deliveries, and stored entries.
+
+    Hosts are 0 for the publisher and j + 1 for processor j.
 
     contacts: multicasts between hosts
-    replies: messages that a host gets straight from another
-    delivered: how often each threshold delivered
-    chains: the processors that an event goes through on its way to each threshold, the threshold's own last
-    entries: filters, intervals and adverts kept by each host
-    established: messages that set up what the scheme needs beside the subscriptions themselves
+    replies: messages that a host receives directly from another
+    delivered: number of deliveries of each threshold
+    chains: the processors that an event passes on its path to each threshold, the threshold's own last
+    entries: filters, intervals and adverts stored by each host
+    established: messages that set up the scheme, besides the subscriptions
     """
 
     contacts: Contacts
@@ -251,29 +246,29 @@ class SiteTraffic(NamedTuple):
 
     @property
     def places(self) -> Numbers:
-        """Where each threshold is kept."""
+        """The processor of each threshold."""
         return np.array([chain[-1] for chain in self.chains], dtype=np.int64)
 
     def reached(self, site: SourceSite) -> Numbers:
-        """Hops of an event from the publisher to the processor of each threshold."""
-        ways = ([(0, chain[0]), *((a + 1, b) for a, b in pairwise(chain))] for chain in self.chains)
-        return np.array([sum(site.hops[a, b] for a, b in way) for way in ways], dtype=np.int64)
+        """Return the hops of an event from the publisher to the processor of each threshold."""
+        paths = ([(0, chain[0]), *((a + 1, b) for a, b in pairwise(chain))] for chain in self.chains)
+        return np.array([sum(site.hops[a, b] for a, b in path) for path in paths], dtype=np.int64)
 
 
 Scheme = Callable[[SourceSite, Numbers], SiteTraffic]
-"""from a source and its values to its traffic"""
+"""returns the traffic of a source with values"""
 
 
 def directly(site: SourceSite) -> Chains:
-    """Straight from the publisher to every threshold."""
+    """Return chains directly from the publisher to every threshold."""
     return [(int(place),) for place in site.places]
 
 
 def no_replies(site: SourceSite) -> Numbers:
-    """Nobody answers."""
+    """Return zero replies for every host."""
     return np.zeros(len(site.processors) + 1, dtype=np.int64)
 
 
-def kept_by_processors(site: SourceSite, places: Numbers) -> Numbers:
-    """One entry for each place that is named."""
+def count_by_processor(site: SourceSite, places: Numbers) -> Numbers:
+    """Count the entries of each host, given their processors."""
     return np.bincount(places + 1, minlength=len(site.processors) + 1).astype(np.int64)

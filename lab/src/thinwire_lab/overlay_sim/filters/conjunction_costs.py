@@ -1,26 +1,25 @@
-"""Many conjunctions under one scheme, for the figures: the same rules as in `schemes`, counted by a kernel.
+"""Message costs of evaluating conjunctions on nodes that each have one quantity.
 
-Only conjunctions: any condition is alternatives of them. Every source is told at every tick. A route may
-be long: `hops` says how many messages a request needs from the node of one source to that of another; the reply and
-what follows go straight back.
+Each conjunct is stored at the node of one of its quantities, its *owner*. If the owner's value is outside its radius,
+the
+other values must be requested: a request and a reply, two messages.
 
-How nodes that each know one quantity find out together whether a condition is true, and what they tell each other.
-
-Each conjunct is stored with the node of one of its quantities, its *owner*. When the owner's value is outside, the
-others must be asked: a REQUEST and its reply, two messages.
-
-- chaining: one after the other, strongest first, until one is inside
+- chaining: one by one, strongest first, until a predicate is inside
 - fanning: all at once
-- hybrid: those with a strength above theta one after the other, then the rest at once
-- watched: one after the other; the first that is inside becomes the owner, which costs one message more. A static owner
-  outside its radius asks again at every event while another predicate is inside; a watched one does not.
-- carried: nobody is asked. The conjunct itself goes on to the next predicate, with what is held and the values found so
-  far, and stays with the first that is inside; where none is, the last one delivers. One message a step
+- hybrid: predicates with a strength above theta one by one, then the rest at once
+- watched: one by one; the first predicate inside becomes the owner, which costs one more message. A static owner
+  outside its radius sends requests at every event while another predicate is inside; a watched one does not.
+- carried: no requests. The conjunct is forwarded to the next predicate with its reference values and the values found
+  so far, and stays with the first that is inside; if there is none, the last one delivers. One message per step
 
-A request is answered with the value of the same tick (a versioned read). All are then exact where every quantity is
-told at every tick. With events one by one only the watched scheme is: a static owner does not notice what others do.
+A request returns the value of the same tick (a versioned read). All schemes are then exact if every quantity has a
+value at every tick. With single events only the watched scheme is exact: a static owner does not detect changes of
+other quantities.
 
-Filtering strength: how long a predicate is expected to hold back, by its threshold and how its source moves.
+`Dissemination` runs any conditions; `conjunction_costs` counts many conjunctions with a kernel. There, `hops` is the
+number of messages of a request between the nodes of two sources; replies and later messages are direct.
+
+The strength of a predicate is the time for which it is expected to suppress deliveries: threshold / rate of change.
 """
 
 from __future__ import annotations
@@ -42,8 +41,11 @@ from thinwire_lab.overlay_sim.filters.filter_kernels import CARRIED_CODE, FIELDS
 
 @dataclass(frozen=True)
 class Scheme:
-    """theta: strength above which a predicate is asked on its own
-    moves: is the owner always one that is inside? carries: does the conjunct find it by going on?
+    """A scheme of evaluation.
+
+    theta: strength above which a predicate is requested individually
+    moves: whether ownership moves to a predicate that is inside
+    carries: whether the conjunct is forwarded instead of requests
     """
 
     name: str
@@ -62,30 +64,30 @@ SCHEMES = {scheme.name: scheme for scheme in (CHAINING, FANNING, HYBRID, WATCHED
 
 @dataclass
 class ConjunctionTraffic:
-    """What was said.
+    """Message counts.
 
-    requests: to other nodes, each with its reply; merged: those left where a node asks another one once a tick
+    requests: to other nodes, each with a reply; merged: those that remain if a node requests a value once per tick
     moves: of a conjunct to another owner; passes: from one predicate to the next
-    told: to other owners of the same subscription, what is held now
-    duplicates: values that two conjuncts would have delivered to one subscriber in one tick, suppressed
+    updates: to other owners of the same subscription, with the new reference values
+    duplicates: suppressed values that two conjuncts would have delivered to one subscriber in one tick
     """
 
     requests: int = 0
     merged: int = 0
     moves: int = 0
     passes: int = 0
-    told: int = 0
+    updates: int = 0
     duplicates: int = 0
 
     @property
     def messages(self) -> int:
-        """Each request for itself, as a subscription alone costs."""
-        return 2 * self.requests + self.moves + self.passes + self.told
+        """All messages, without merging requests of different subscriptions."""
+        return 2 * self.requests + self.moves + self.passes + self.updates
 
 
 @dataclass
 class _Stored:
-    """A conjunct at its owner. order: its predicates, strongest first; chained: how many of them are asked singly"""
+    """A conjunct at its owner. order: its predicates, strongest first; chained: number of them requested one by one"""
 
     order: Conjunct
     chained: int
@@ -94,9 +96,9 @@ class _Stored:
 
 @dataclass
 class Dissemination:
-    """Subscriptions under one scheme, tick by tick, all starting with the values of `start` held.
+    """Evaluates subscriptions under one scheme. The reference values of all are those of `start`.
 
-    rates: how far each quantity moves in a tick, which ranks predicates by strength
+    rates: mean change of each quantity per tick, which ranks predicates by strength
     """
 
     conditions: Sequence[Condition]
@@ -108,11 +110,11 @@ class Dissemination:
         self.traffic = ConjunctionTraffic()
         self._watches = [WatchEvaluator(condition, self.start) for condition in self.conditions]
         self._stored = [[self._store(watch, at) for at in watch.condition.conjuncts] for watch in self._watches]
-        self._asked: set[tuple[Quantity, Quantity]] = set()
+        self._requested: set[tuple[Quantity, Quantity]] = set()
 
     def tick(self, values: Mapping[Quantity, int], order: Order) -> list[Delivery | None]:
-        """What each subscription is told behind these values."""
-        self._asked.clear()
+        """Return the delivery of each subscription for these values."""
+        self._requested.clear()
         return [self._evaluate(n, values, order) for n in range(len(self._watches))]
 
     def _evaluate(self, n: int, values: Mapping[Quantity, int], order: Order) -> Delivery | None:
@@ -131,7 +133,7 @@ class Dissemination:
             return False
         others = [at for at in range(len(stored.order)) if at != stored.owner]
         for round_ in self._rounds(others, stored.chained):
-            self._ask(watch, stored, round_)
+            self._request(watch, stored, round_)
             inside = [at for at in round_ if not watch.is_outside(*stored.order[at])]
             if inside:
                 self._move(stored, inside[0])
@@ -141,12 +143,12 @@ class Dissemination:
         return True
 
     def _rounds(self, others: list[int], chained: int) -> Iterable[list[int]]:
-        """Who is asked together: some singly, the rest at once."""
+        """Group predicates by request: some one by one, the rest at once."""
         yield from ([at] for at in others[:chained])
         if others[chained:]:
             yield others[chained:]
 
-    def _ask(self, watch: WatchEvaluator, stored: _Stored, round_: Iterable[int]) -> None:
+    def _request(self, watch: WatchEvaluator, stored: _Stored, round_: Iterable[int]) -> None:
         if self.scheme.carries:
             self.traffic.passes += 1
             return
@@ -155,8 +157,8 @@ class Dissemination:
         for at in round_:
             pair = owner, quantities[stored.order[at][0]]
             self.traffic.requests += 1
-            self.traffic.merged += pair not in self._asked
-            self._asked.add(pair)
+            self.traffic.merged += pair not in self._requested
+            self._requested.add(pair)
 
     def _move(self, stored: _Stored, to: int) -> None:
         if self.scheme.moves:
@@ -164,16 +166,16 @@ class Dissemination:
             self.traffic.moves += not self.scheme.carries
 
     def _count_shared(self, watch: WatchEvaluator, stored: Sequence[_Stored], true: Sequence[int]) -> None:
-        """One subscription holds one value of a quantity, wherever its conjuncts are."""
-        spoken = [place for at in true for place, _ in watch.condition.conjuncts[at]]
-        self.traffic.duplicates += len(spoken) - len(set(spoken))
-        concerned = {at for place in set(spoken) for at in watch.condition.conjuncts_of[place]}
-        self.traffic.told += len({stored[at].order[stored[at].owner][0] for at in concerned}) - 1
+        """Count updates and duplicates: a subscription has one reference value per quantity, for all its conjuncts."""
+        delivered = [place for at in true for place, _ in watch.condition.conjuncts[at]]
+        self.traffic.duplicates += len(delivered) - len(set(delivered))
+        concerned = {at for place in set(delivered) for at in watch.condition.conjuncts_of[place]}
+        self.traffic.updates += len({stored[at].order[stored[at].owner][0] for at in concerned}) - 1
 
     def _store(self, watch: WatchEvaluator, conjunct: Conjunct) -> _Stored:
         ranked = sorted(conjunct, key=lambda pair: -self._strength(watch, *pair))
-        singly = (self._strength(watch, *pair) > self.scheme.theta for pair in ranked[1:])
-        chained = len(ranked) if self.scheme.moves else sum(singly)
+        strong = (self._strength(watch, *pair) > self.scheme.theta for pair in ranked[1:])
+        chained = len(ranked) if self.scheme.moves else sum(strong)
         return _Stored(tuple(ranked), chained)
 
     def _strength(self, watch: WatchEvaluator, place: int, radius: Radius) -> float:
@@ -182,11 +184,11 @@ class Dissemination:
 
 
 MEMORY = 64
-"""changes over which a rate is averaged"""
+"""number of changes over which a rate is averaged"""
 
 
 class ChangeRate:
-    """The mean absolute change from one value to the next, estimated while values pass; recent ones count more.
+    """Running mean of the absolute change between values; recent changes count more.
 
     >>> rate = ChangeRate()
     >>> for value in (10, 13, 10, 13): rate.observe(value)
@@ -203,19 +205,19 @@ class ChangeRate:
         self._last: int | None = None
 
     def observe(self, value: int) -> None:
-        """A plain mean until the memory is full, then an exponentially weighted one."""
+        """Add a value: a plain mean until the memory is full, then an exponentially weighted one."""
         if self._last is not None:
             self._seen = min(self._seen + 1, self.memory)
             self.rate += (abs(value - self._last) - self.rate) / self._seen
         self._last = value
 
     def strength(self, threshold: int) -> float:
-        """rho = c / Delta; without end for a source that does not move."""
+        """Return rho = c / Delta; infinite for a source that does not change."""
         return threshold / self.rate if self.rate else math.inf
 
 
 def change_rates(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The mean absolute change of each column; for ranking, never zero."""
+    """Return the mean absolute change of each column, never zero."""
     moved = np.abs(np.diff(values, axis=0)).mean(axis=0) if len(values) > 1 else np.zeros(values.shape[1])
     return np.maximum(moved, np.finfo(np.float64).tiny)
 
@@ -225,7 +227,7 @@ Ticks = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Conjunctions:
-    """Subscriptions of one dimension; each row its sources and thresholds, strongest first, so column 0 is the owner.
+    """Subscriptions of one dimension. Each row has sources and thresholds, strongest first; column 0 is the owner.
 
     strengths: rho = c / Delta of each
     """
@@ -244,11 +246,11 @@ class Conjunctions:
 
 @dataclass(frozen=True)
 class ConjunctionCosts:
-    """What a scheme costs.
+    """Costs of a scheme.
 
     fired: deliveries; requests, merged, moves, passes: as in `ConjunctionTraffic`
-    route, merged_route: messages that requests and passes took on their way, without replies
-    waited: hops from the owner's value to the decision, summed over deliveries; rounds: of questions, likewise
+    route, merged_route: messages of requests and passes, without replies
+    waited: hops from the owner's value to the decision, summed over deliveries; rounds: rounds of requests, likewise
     """
 
     scheme: str
@@ -266,27 +268,27 @@ class ConjunctionCosts:
 
     @property
     def messages(self) -> int:
-        """Each request and its reply, and each move: what subscriptions alone would cost, summed."""
+        """All requests, replies and moves, without merging requests of different subscriptions."""
         return self.route + self.requests + self.moves
 
     @property
     def merged_messages(self) -> int:
-        """The same where a node asks another one once in a tick, whatever for; moves are not merged."""
+        """The same if a node requests each value at most once per tick; moves are not merged."""
         return self.merged_route + self.merged + self.moves
 
     @property
     def per_subscription(self) -> float:
-        """Messages of one subscription in one tick."""
+        """Messages per subscription and tick."""
         return self.messages / max(1, self.subscriptions * self.ticks)
 
     @property
     def latency(self) -> float:
-        """Mean hops from a value to the decision to deliver it."""
+        """Mean hops from a value to its delivery decision."""
         return self.waited / self.fired if self.fired else 0.0
 
 
 def draw(rates: npt.NDArray[np.float64], dimension: int, count: int, seed: int, most: int = 63) -> Conjunctions:
-    """Conjunctions over distinct sources drawn evenly, thresholds drawn evenly from 1 to `most`."""
+    """Draw conjunctions over distinct sources with thresholds from 1 to `most`, both uniformly."""
     if not 1 <= dimension <= len(rates):
         raise ConfigError("a conjunction has 1 to as many sources as there are", dimension=dimension, most=len(rates))
     dice = np.random.default_rng([seed, dimension])
@@ -296,7 +298,7 @@ def draw(rates: npt.NDArray[np.float64], dimension: int, count: int, seed: int, 
 
 
 def ranked(sources: Ticks, thresholds: Ticks, rates: npt.NDArray[np.float64]) -> Conjunctions:
-    """Strongest predicates first."""
+    """Return conjunctions with the strongest predicates first."""
     strengths = thresholds / rates[sources]
     order = np.argsort(-strengths, axis=1, kind="stable")
     pick: Any = lambda column: np.ascontiguousarray(np.take_along_axis(column, order, axis=1))  # noqa: E731
@@ -310,27 +312,29 @@ def conjunction_costs(
     hops: Ticks | None = None,
     nodes: int = 1,
 ) -> ConjunctionCosts:
-    """What a scheme costs on these values: a row a tick, a column a source; the first row is held by everybody.
+    """Return the costs of a scheme on values with one row per tick and one column per source.
 
-    hops: from source to source, 1 where not given; nodes: over which the subscriptions of a source are spread
+    The first row contains the reference values of all subscriptions.
+
+    hops: between sources, 1 by default; nodes: number of nodes over which the subscriptions of a source are distributed
     """
     count = values.shape[1]
     routes = np.ones((count, count), dtype=np.int64) if hops is None else np.ascontiguousarray(hops, dtype=np.int64)
     if routes.shape != (count, count):
         raise ConfigError("hops has a row and a column for each source", shape=routes.shape, sources=count)
-    singly = (subscribed.strengths[:, 1:] > scheme.theta).sum(axis=1).astype(np.int64)
-    chained = np.full(len(subscribed), subscribed.dimension, dtype=np.int64) if scheme.moves else singly
+    strong = (subscribed.strengths[:, 1:] > scheme.theta).sum(axis=1).astype(np.int64)
+    chained = np.full(len(subscribed), subscribed.dimension, dtype=np.int64) if scheme.moves else strong
     held = values[0][subscribed.sources]
     found = np.zeros(len(FIELDS), dtype=np.int64)
     steps = np.ascontiguousarray(values, dtype=np.int64)
-    way = CARRIED_CODE if scheme.carries else WATCHED_CODE if scheme.moves else STATIC
-    evaluate(steps, subscribed.sources, subscribed.thresholds, held, chained, way, routes, max(1, nodes), found)
+    mode = CARRIED_CODE if scheme.carries else WATCHED_CODE if scheme.moves else STATIC
+    evaluate(steps, subscribed.sources, subscribed.thresholds, held, chained, mode, routes, max(1, nodes), found)
     counts = {name: int(number) for name, number in zip(FIELDS, found, strict=True)}
     return ConjunctionCosts(scheme.name, len(subscribed), len(values) - 1, **counts)
 
 
 def walks(volatilities: npt.NDArray[np.float64], ticks: int, seed: int) -> Ticks:
-    """Random walks in whole ticks, one for each volatility (the standard deviation of a step)."""
+    """Return random walks in ticks, one for each volatility (the standard deviation of a step)."""
     dice = np.random.default_rng(seed)
     steps = dice.normal(0.0, 1.0, size=(ticks, len(volatilities))) * volatilities
     steps[0] = 0
@@ -348,13 +352,14 @@ def composite_costs(
     hops: Ticks | None = None,
     nodes: int = 1,
 ) -> ConjunctionCosts:
-    """One point of figures 5.8 to 5.11: conjunctions of one dimension under one scheme.
+    """Return one point of figures 5.8 to 5.11: conjunctions of one dimension under one scheme.
 
-    values: real ticks, a column a source; without them walks of ten volatilities, three sources each
-    The strength of predicates is taken from the first tenth of the values, and costs are counted on the rest.
+    The strength of predicates is computed from the first tenth of the values, and costs are counted on the rest.
+
+    values: ticks with one column per source; by default walks of ten volatilities, three sources each
 
     >>> from thinwire_lab.overlay_sim.filters.conjunction_costs import CHAINING, WATCHED
-    >>> chain, watched = (composite_costs(2, way, subscriptions=50, ticks=400) for way in (CHAINING, WATCHED))
+    >>> chain, watched = (composite_costs(2, scheme, subscriptions=50, ticks=400) for scheme in (CHAINING, WATCHED))
     >>> chain.fired == watched.fired, chain.messages > watched.messages
     (True, True)
     """
@@ -366,4 +371,4 @@ def composite_costs(
 
 
 VOLATILITIES = np.arange(1, 11).astype(np.float64)
-"""of the ten groups of sources, in ticks"""
+"""volatilities of the ten groups of sources, in ticks"""

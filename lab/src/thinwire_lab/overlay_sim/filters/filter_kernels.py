@@ -1,9 +1,4 @@
-"""Conjunctions over many sources, tick by tick: who asks whom, and what comes true.
-
-Filters in levels: what the ones above pass on, the ones below look at.
-
-How long each value would serve, and the fewest that serve all the time.
-"""
+"""Compiled loops of the filter schemes: conjunctions over many sources, filters in levels, and the offline optimum."""
 
 from __future__ import annotations
 
@@ -19,32 +14,33 @@ STATIC, WATCHED_CODE, CARRIED_CODE = range(3)
 
 
 @part
-def _ask(found: Any, asked: Any, tick: int, node: int, owner: int, other: int, nodes: int, hops: Any) -> int:
-    """A request, and whether the node has asked this tick already; how long until the reply is here."""
-    way = hops[owner, other]
+def _request(found: Any, requested: Any, tick: int, node: int, owner: int, other: int, nodes: int, hops: Any) -> int:
+    """Count a request; it is merged if the node already requested the value in this tick. Return the hops until the
+    reply."""
+    route = hops[owner, other]
     found[REQUESTS] += 1
-    found[ROUTE] += way
+    found[ROUTE] += route
     at = owner * nodes + node
-    if asked[at, other] != tick:
-        asked[at, other] = tick
+    if requested[at, other] != tick:
+        requested[at, other] = tick
         found[MERGED] += 1
-        found[MERGED_ROUTE] += way
-    return way + 1
+        found[MERGED_ROUTE] += route
+    return route + 1
 
 
 @part
 def _pass(found: Any, at: int, other: int, hops: Any) -> int:
-    """The conjunct goes on to another node; how long that takes."""
-    way = hops[at, other]
+    """Count the forwarding of a conjunct to another node. Return its hops."""
+    route = hops[at, other]
     found[PASSES] += 1
-    found[ROUTE] += way
-    found[MERGED_ROUTE] += way
-    return way
+    found[ROUTE] += route
+    found[MERGED_ROUTE] += route
+    return route
 
 
 @part
 def _fire(found: Any, held: Any, values: Any, sources: Any, waited: int, rounds: int) -> None:
-    """All are outside: deliver, and hold."""
+    """Deliver the values of a conjunct whose predicates are all outside."""
     found[FIRED] += 1
     found[WAITED] += waited
     found[ROUNDS] += rounds
@@ -54,7 +50,7 @@ def _fire(found: Any, held: Any, values: Any, sources: Any, waited: int, rounds:
 
 @part
 def _carry(found: Any, values: Any, sources: Any, thresholds: Any, held: Any, w: int, hops: Any) -> int:
-    """From predicate to predicate until one is inside; where the conjunct stays."""
+    """Forward a conjunct until a predicate is inside. Return the index of its new owner."""
     at, waited, rounds = w, 0, 0
     for k in range(len(sources)):
         if k == w:
@@ -71,7 +67,7 @@ def _carry(found: Any, values: Any, sources: Any, thresholds: Any, held: Any, w:
 @part
 def _probe(
     found: Any,
-    asked: Any,
+    requested: Any,
     tick: int,
     node: int,
     values: Any,
@@ -83,12 +79,12 @@ def _probe(
     nodes: int,
     hops: Any,
 ) -> int:
-    """Ask the others, some singly and the rest at once; the first that is inside, -1 where all are outside."""
+    """Request the other values, some one by one and the rest at once. Return the first that is inside, or -1."""
     inside, waited, rounds, widest = -1, 0, 0, 0
     for k in range(len(sources)):
         if k == w:
             continue
-        back = _ask(found, asked, tick, node, sources[w], sources[k], nodes, hops)
+        back = _request(found, requested, tick, node, sources[w], sources[k], nodes, hops)
         if inside < 0 and abs(values[sources[k]] - held[k]) <= thresholds[k]:
             inside = k
         if chained > 0:
@@ -112,16 +108,17 @@ def evaluate(
     thresholds: Any,
     held: Any,
     chained: Any,
-    way: int,
+    mode: int,
     hops: Any,
     nodes: int,
     found: Any,
 ) -> None:
-    """Count, in `found`, what the conjunctions cost; `held` goes along.
+    """Count the costs of conjunctions in `found`, and update `held`.
 
-    chained: how many predicates of each are asked singly, before the rest at once; way: STATIC, WATCHED or CARRIED
+    chained: number of predicates of each conjunct that are requested one by one, before the rest at once
+    mode: STATIC, WATCHED_CODE or CARRIED_CODE
     """
-    asked = np.full((values.shape[1] * nodes, values.shape[1]), -1, dtype=np.int64)
+    requested = np.full((values.shape[1] * nodes, values.shape[1]), -1, dtype=np.int64)
     owners = np.zeros(len(sources), dtype=np.int64)
     for tick in range(1, len(values)):
         now = values[tick]
@@ -129,12 +126,12 @@ def evaluate(
             w = owners[n]
             if abs(now[sources[n, w]] - held[n, w]) <= thresholds[n, w]:
                 continue
-            if way == CARRIED_CODE:
+            if mode == CARRIED_CODE:
                 owners[n] = _carry(found, now, sources[n], thresholds[n], held[n], w, hops)
                 continue
             inside = _probe(
                 found,
-                asked,
+                requested,
                 tick,
                 n % nodes,
                 now,
@@ -146,14 +143,14 @@ def evaluate(
                 nodes,
                 hops,
             )
-            if inside >= 0 and way == WATCHED_CODE:
+            if inside >= 0 and mode == WATCHED_CODE:
                 owners[n] = inside
                 found[MOVES] += 1
 
 
 @part
 def visit_tree(x: int, radii: Any, centres: Any, roots: Any, first: Any, children: Any, queue: Any, passed: Any) -> Any:
-    """BasicMove: lists the filters that pass x on; answers with how many did and how many looked."""
+    """BasicMove: list the filters that pass x. Return how many pass it and how many evaluated it."""
     seen, count = len(roots), 0
     queue[:seen] = roots
     at = 0
@@ -175,7 +172,7 @@ def visit_tree(x: int, radii: Any, centres: Any, roots: Any, first: Any, childre
 def pass_tree(
     values: Any, radii: Any, centres: Any, roots: Any, first: Any, children: Any, places: Any, passed: Any
 ) -> tuple[int, int]:
-    """Writes pairs of a value's place and a filter that passed it on; how many, and how many filters looked."""
+    """Write pairs of a value's index and a filter that passed it. Return their number and that of evaluations."""
     queue = np.empty(len(radii), dtype=np.int64)
     count, touched = 0, 0
     for at in range(len(values)):
@@ -188,7 +185,7 @@ def pass_tree(
 
 @part
 def aligned(x: int, radius: int, centre: int, edge: int) -> Any:
-    """The edge of the filter below that x is within the radius of, if there is one."""
+    """Return whether x is within the radius of an edge of the filter below, and that edge."""
     if abs(x - (centre - edge)) <= radius:
         return True, centre - edge
     if abs(x - (centre + edge)) <= radius:
@@ -198,7 +195,7 @@ def aligned(x: int, radius: int, centre: int, edge: int) -> Any:
 
 @part
 def visit_chain(x: int, radii: Any, centres: Any, depth: int) -> int:
-    """CooperativeMove down one chain; how many filters passed x on."""
+    """CooperativeMove down one chain. Return the number of filters that passed x."""
     for level in range(depth):
         if level < depth - 1:
             near, edge = aligned(x, radii[level], centres[level + 1], radii[level + 1])
@@ -213,7 +210,7 @@ def visit_chain(x: int, radii: Any, centres: Any, depth: int) -> int:
 
 @compiled
 def pass_chains(values: Any, radii: Any, depths: Any, centres: Any, places: Any, rows: Any, levels: Any) -> int:
-    """Writes place, chain and level of every filter that passed a value on, and says how many."""
+    """Write index, chain and level of every filter that passed a value. Return their number."""
     count = 0
     for at in range(len(values)):
         for row in range(len(depths)):
@@ -227,7 +224,7 @@ def pass_chains(values: Any, radii: Any, depths: Any, centres: Any, places: Any,
 
 @part
 def first_beyond(values: Any, stack: Any, top: int, limit: int, sign: int) -> int:
-    """Of the records on the stack, the nearest beyond the limit; those further down lie further out and later."""
+    """Return the nearest record on the stack beyond the limit. Lower records are farther out and later."""
     low, high = 0, top
     while low < high:
         middle = (low + high) // 2
@@ -240,7 +237,7 @@ def first_beyond(values: Any, stack: Any, top: int, limit: int, sign: int) -> in
 
 @part
 def push(values: Any, stack: Any, top: int, at: int, sign: int) -> int:
-    """A value hides the later ones that are not beyond it."""
+    """Push a value on the stack and remove later ones that are not beyond it."""
     while top and sign * values[stack[top - 1]] <= sign * values[at]:
         top -= 1
     stack[top] = at
@@ -249,7 +246,7 @@ def push(values: Any, stack: Any, top: int, at: int, sign: int) -> int:
 
 @compiled
 def serves_until(values: Any, threshold: int, until: Any) -> None:
-    """For each place the first later one that is further than the threshold away, or the end."""
+    """Write for each value the index of the first later one that differs by more than the threshold, or the end."""
     size = len(values)
     highs, lows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     high, low = 0, 0
@@ -263,7 +260,7 @@ def serves_until(values: Any, threshold: int, until: Any) -> None:
 
 @compiled
 def choose(until: Any, places: Any) -> int:
-    """Writes the places that are delivered, and says how many."""
+    """Write the indexes of the delivered values. Return their number."""
     size = len(until)
     end, far, best, at, count = 0, 0, 0, 0, 0
     while end < size:

@@ -1,37 +1,24 @@
-"""ClampMove: one upper filter over many thresholds that never hides from any of them what it should see.
+"""Published filter schemes over many thresholds, and the offline optimum.
 
-The upper filter may drop a value only where all thresholds below would. So after every value its ball is moved inside
-what their intervals have in common; that is always wide enough for a ball of half the smallest threshold. Exact on any
-stream. Whoever knows the common interval needs no ball, which is what the index is built on; the scheme is kept to show
-where the cooperating filters were going.
+SingleLevel (SF). Every threshold evaluates every value. It delivers what `greedy` does.
 
-The fewest deliveries that keep a subscriber within a threshold, known only when all values are.
+Decomposed (MFD). A threshold's digits form a path of filters; paths share common beginnings. Every filter moves to the
+value it passes (BasicMove). The radii of a path add up to the threshold, so a subscriber's value stays within it. It
+may receive more deliveries than with `greedy`, and sometimes fewer.
 
-A delivery of x serves up to the first value further than the threshold from x. So the places form segments: the next
-delivery may be any value up to the end of the present one, and the best is the one that serves longest.
+Cooperative (MCF), in its correct form: each threshold has its own chain of filters. CooperativeMove aligns an upper
+filter with the edge of the one below, so that no value is lost between them. One upper filter over two thresholds has
+two edges, and one of the thresholds misses values. Here upper filters of equal radius are on one node and have a state
+for every chain. Two levels then deliver exactly what `greedy` does on any stream; three or more do if consecutive
+values differ by at most the step.
 
-What a scheme did with a stream: what was delivered, what its filters passed on, and how many of them looked.
+Clamped (ClampMove). One upper filter over many thresholds drops a value only if all thresholds below would. After every
+value its ball is moved into the common interval of the thresholds, which is always wide enough for a ball of half the
+smallest threshold. It is exact on any stream. The interval index uses the common interval directly.
 
-What the schemes cost on one stream: filters that must look at a value, and deliveries, a value on average.
-
-The unit differs: a filter of the index is a block of 32 thresholds, looked at in one go.
-
-Multi-level cooperative filters (MCF), in the form that is correct: each threshold has a chain of filters of its own.
-
-CooperativeMove aligns an upper filter with the edge of the one below it, so that nothing slips through the gap between
-them. With two thresholds below one upper filter there are two edges and one filter, and one of the two misses values
-whatever is done. Here upper filters of equal radius lie on one node and keep a state for every chain. Two levels then
-deliver exactly what `greedy` does, on any stream; three and more do where two values in a row lie no further apart than
-the step.
-
-Multi-level filter decomposition (MFD): a threshold's digits as a path of filters, shared where paths begin alike.
-
-Every filter moves to what it passes on (BasicMove). The radii of a path add up to the threshold, so a subscriber's copy
-stays within it; but it may be told more often than `greedy` would, and now and then less often.
-
-Single-level filters (SF): every threshold looks at every value by itself.
-
-The plainest scheme and the measure of the others: it delivers what `greedy` does, and touches everything.
+Offline optimum. The fewest deliveries within a threshold, given all values. A delivery of x serves up to the first
+value that differs from x by more than the threshold. The next delivery may be any value up to that point; the best one
+serves longest.
 """
 
 from __future__ import annotations
@@ -56,7 +43,7 @@ from thinwire_lab.overlay_sim.filters.thresholds import (
 
 
 def global_optimum(values: Ticks, threshold: int) -> Ticks:
-    """Places of the fewest deliveries, the first value among them; in time n log n.
+    """Return the indexes of the fewest deliveries, including the first value, in time n log n.
 
     >>> global_optimum(np.array([0, -5, -9, -3]), 5).tolist()
     [0, 1]
@@ -69,17 +56,17 @@ def global_optimum(values: Ticks, threshold: int) -> Ticks:
 
 
 _CELLS = 1 << 20
-"""pairs that a kernel may write at once"""
+"""pairs that a kernel may write in one call"""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Pairs of a place in the stream and a threshold, places ascending, thresholds ascending at each place.
+    """Result of a scheme on a stream: pairs of an index and a threshold, in ascending order.
 
-    places, thresholds: what was delivered
-    passed_at, passed: the filters that passed a value on or delivered it, each named by the threshold it stands for
-    events: values of the stream
-    touched: how many filters looked at a value, all values together
+    places, thresholds: the deliveries
+    passed_at, passed: the filters that passed or delivered a value, each with the threshold that it represents
+    events: number of values
+    touched: number of filter evaluations
     """
 
     places: Ticks
@@ -90,27 +77,27 @@ class Passage:
     touched: int
 
     def of(self, threshold: int) -> Ticks:
-        """Places of what one threshold was given."""
+        """Return the indexes of the deliveries of one threshold."""
         found: Ticks = self.places[self.thresholds == threshold]
         return found
 
 
 def ordered(places: Ticks, names: Ticks) -> tuple[Ticks, Ticks]:
-    """Pairs in the order of a passage."""
+    """Return pairs in the order of a passage."""
     order = np.lexsort((names, places))
     return places[order], names[order]
 
 
 def pieces(values: Ticks, filters: int) -> Iterator[tuple[int, Ticks]]:
-    """A stream cut so that all filters together may write at every value; with the place where each piece begins."""
+    """Split a stream so that all filters may write at every value of a piece. Yield the start index and the piece."""
     size = max(1, _CELLS // max(1, filters))
     return ((at, values[at : at + size]) for at in range(0, values.size, size))
 
 
 class Clamped:
-    """Thresholds below one upper filter.
+    """Thresholds below one upper filter (ClampMove).
 
-    radius: of the upper filter; at most half the smallest threshold, which is also the default
+    radius: radius of the upper filter; at most half the smallest threshold, which is the default
 
     >>> Clamped([7, 11], value=0).run(-np.arange(1, 13)).places.tolist()
     [7, 11]
@@ -121,23 +108,23 @@ class Clamped:
         widest = int(self.thresholds[0]) // 2 if self.thresholds.size else 0
         self.radius = widest if radius is None else checked_threshold(radius)
         if self.radius > widest:
-            raise ConfigError("the ball would not fit below all thresholds", radius=self.radius, limit=widest)
+            raise ConfigError("the radius is above half the smallest threshold", radius=self.radius, limit=widest)
         self._centre = checked_tick(value)
         self._held = np.full(self.thresholds.size, self._centre, dtype=np.int64)
 
     def run(self, values: Ticks) -> Passage:
-        """Offers all values, in order."""
+        """Process all values in order."""
         ticks = checked_ticks(values)
         fired = [self._offer(x) for x in ticks.tolist()]
-        looked = [at for at, each in enumerate(fired) if each is not None]
+        passed = [at for at, each in enumerate(fired) if each is not None]
         names = [self.thresholds[each] for each in fired if each is not None]
-        places = np.repeat(np.array(looked, dtype=np.int64), [each.size for each in names])
+        places = np.repeat(np.array(passed, dtype=np.int64), [each.size for each in names])
         thresholds = np.concatenate([self.thresholds[:0], *names])
-        touched = ticks.size + len(looked) * self.thresholds.size
+        touched = ticks.size + len(passed) * self.thresholds.size
         return Passage(places, thresholds, places, thresholds, ticks.size, touched)
 
     def _offer(self, x: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-        """Which thresholds fire; None where the upper filter drops the value."""
+        """Return which thresholds fire; None if the upper filter drops the value."""
         fired = None
         if abs(x - self._centre) > self.radius:
             fired = np.abs(x - self._held) > self.thresholds
@@ -153,7 +140,10 @@ class Clamped:
 
 @dataclass(frozen=True)
 class Cost:
-    """A scheme on a stream: filters touched and deliveries, a value on average."""
+    """Costs of a scheme on a stream: filter evaluations and deliveries per value.
+
+    A filter of the index is a block of 32 thresholds that are evaluated together.
+    """
 
     scheme: str
     touched: float
@@ -161,10 +151,10 @@ class Cost:
 
 
 def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | None = None) -> list[Cost]:
-    """SF, MFD, MCF with chains of its own, and the index; all begin with the first value.
+    """Return the costs of SF, MFD, MCF and the index (SRI); all are centred at the first value.
 
-    step: nominal step of the cooperating filters
-    base: of the decomposition, see `Decomposed`
+    step: nominal step of the cooperative filters
+    base: base of the decomposition, see `Decomposed`
 
     >>> import numpy as np
     >>> [(cost.scheme, cost.touched) for cost in costs(np.arange(9), [3, 7])]
@@ -196,11 +186,11 @@ def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
 
 
 class Cooperative:
-    """Chains of cooperating filters.
+    """Chains of cooperative filters.
 
-    step: how far two values in a row are said to lie apart at most; it limits which decompositions are allowed
-    levels: filters of a chain at most
-    centres: where the filters are, a row for each chain
+    step: assumed maximum difference of consecutive values; it limits the decompositions
+    levels: maximum number of filters in a chain
+    centres: centres of the filters, one row per chain
 
     >>> scheme = Cooperative([7, 11], value=0, step=1)
     >>> scheme.chains, scheme.first_level
@@ -214,7 +204,7 @@ class Cooperative:
 
     @classmethod
     def of(cls, chains: Iterable[Chain], value: int) -> Cooperative:
-        """With chains chosen elsewhere; each stands for the sum of its radii."""
+        """Return a scheme with given chains; each represents the sum of its radii."""
         scheme = cls.__new__(cls)
         scheme._begin({sum(chain): chain for chain in sorted(chains, key=sum)}, value)
         return scheme
@@ -231,10 +221,9 @@ class Cooperative:
         self.centres = np.full(self._radii.shape, checked_tick(value), dtype=np.int64)
 
     def run(self, values: Ticks) -> Passage:
-        """Offers all values, in order.
+        """Process all values in order.
 
-        Touched are the filters of the first level and those that something is passed on to; the state that each chain
-        keeps at every level is looked at besides.
+        Evaluations count the filters of the first level and those that a value is passed to, not the state per chain.
         """
         ticks = checked_ticks(values, limit=SUM_LIMIT)
         parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self._radii.size)]
@@ -251,10 +240,10 @@ class Cooperative:
 
 
 class Decomposed:
-    """The tree of digits of all thresholds. A filter on the way that nobody asked for is a proxy.
+    """Tree of the digits of all thresholds. A filter on a path that is no subscribed threshold is a proxy.
 
-    names, parents, centres: of the filters: the threshold each stands for, the one before it (-1: none), its state
-    base: of the digits; by default the one that gives the largest threshold three digits
+    names, parents, centres: per filter, the threshold it represents, its parent (-1: none), its state
+    base: base of the digits; by default the largest threshold has three digits
 
     >>> scheme = Decomposed([21, 34], value=0, base=4)
     >>> scheme.names.tolist(), scheme.proxies.tolist()
@@ -270,7 +259,7 @@ class Decomposed:
 
     @classmethod
     def of(cls, chains: Iterable[Chain], value: int) -> Decomposed:
-        """With radii chosen elsewhere; each path stands for the sum of its radii."""
+        """Return a scheme with given radii; each path represents the sum of its radii."""
         scheme = cls.__new__(cls)
         scheme._begin(list(chains), value)
         return scheme
@@ -282,7 +271,7 @@ class Decomposed:
         self.names = _column(sum(path) for path in nodes)
         self.parents = _column(numbers.get(path[:-1], -1) for path in nodes)
         self.centres = np.full(len(nodes), checked_tick(value), dtype=np.int64)
-        self._asked = np.isin(np.arange(len(nodes)), [numbers[chain] for chain in chains])
+        self._subscribed = np.isin(np.arange(len(nodes)), [numbers[chain] for chain in chains])
         self._radii = _column(path[-1] for path in nodes)
         self._roots = np.flatnonzero(self.parents < 0)
         self._children = np.argsort(self.parents, kind="stable")[self._roots.size :]
@@ -290,16 +279,16 @@ class Decomposed:
 
     @property
     def proxies(self) -> Ticks:
-        """Filters that only lead to others."""
-        return self.names[~self._asked]
+        """The filters that only forward to others."""
+        return self.names[~self._subscribed]
 
     def run(self, values: Ticks) -> Passage:
-        """Offers all values, in order."""
+        """Process all values in order."""
         ticks = checked_ticks(values)
         parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self.names.size)]
         at, nodes = (np.concatenate([self.names[:0], *(part[side] for part in parts)]) for side in (0, 1))
-        asked, names = self._asked[nodes], self.names[nodes]
-        return Passage(at[asked], names[asked], at, names, ticks.size, sum(part[2] for part in parts))
+        subscribed, names = self._subscribed[nodes], self.names[nodes]
+        return Passage(at[subscribed], names[subscribed], at, names, ticks.size, sum(part[2] for part in parts))
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, int]:
         places, passed = (np.empty(values.size * self.names.size, dtype=np.int64) for _ in range(2))
@@ -325,7 +314,7 @@ class SingleLevel:
         self._index = IntervalIndex(thresholds, value)
 
     def run(self, values: Ticks) -> Passage:
-        """Offers all values, in order."""
+        """Process all values in order."""
         ticks = checked_ticks(values)
         places, fired = self._index.offer_many(ticks)
         return Passage(places, fired, places, fired, ticks.size, ticks.size * len(self._index))

@@ -1,9 +1,9 @@
-"""Which filters look first: as few as cover all thresholds, chosen greedily (Greedy-MFA).
+"""Decomposition of thresholds into sums of smaller ones, for filters in levels.
 
-A first filter c1 covers c where (c1 + 1) divides (c + 1) and the step allows it. So a threshold before a prime covers
-itself alone: of all thresholds up to N about N / ln N look first, however they are chosen.
-
-Thresholds as sums of smaller ones, so that small filters look first and large ones only at what these pass on.
+Small filters evaluate every value, and large ones only the values that these pass. The filters of the first level are
+as few as cover all thresholds, chosen greedily (Greedy-MFA). A first filter c1 covers c if (c1 + 1) divides (c + 1) and
+the step allows it. A threshold before a prime number therefore covers only itself: of all thresholds up to N, about N /
+ln N are in the first level, regardless of the choice.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_threshold
 
 Chain = tuple[int, ...]
-"""radii of the filters of one threshold, the first that looks first"""
+"""radii of the filters of one threshold, first level first"""
 
 
 def base_for(largest: int, levels: int) -> int:
-    """The smallest base in which every threshold up to the largest has at most so many digits.
+    """Return the smallest base in which every threshold up to the largest has at most `levels` digits.
 
     >>> base_for(63, 3), base_for(64, 3)
     (4, 5)
@@ -37,7 +37,7 @@ def base_for(largest: int, levels: int) -> int:
 
 
 def digits(threshold: int, base: int) -> Chain:
-    """The digits that are not zero with what they stand for, the smallest first.
+    """Return the values of the non-zero digits, smallest first.
 
     >>> digits(21, 4), digits(34, 4)
     ((1, 4, 16), (2, 32))
@@ -54,10 +54,10 @@ def digits(threshold: int, base: int) -> Chain:
 
 
 def splits(threshold: int, step: int, above: int = 0) -> Iterator[tuple[int, int]]:
-    """Two-level decompositions whose first filter moves by a whole part of the second.
+    """Yield the two-level decompositions in which the first filter moves by a divisor of the second.
 
-    step: how far two values in a row lie apart at most
-    above: the sum of the filters that look before these two
+    step: maximum difference of consecutive values
+    above: sum of the filters before these two
 
     >>> list(splits(11, step=1)), list(splits(12, step=1))
     ([(5, 6), (3, 8), (2, 9)], [])
@@ -69,7 +69,7 @@ def splits(threshold: int, step: int, above: int = 0) -> Iterator[tuple[int, int
 
 
 def _divisors(number: int) -> Ticks:
-    """The divisors, ascending.
+    """Return the divisors, ascending.
 
     >>> _divisors(12).tolist()
     [1, 2, 3, 4, 6, 12]
@@ -80,7 +80,7 @@ def _divisors(number: int) -> Ticks:
 
 
 def decompositions(threshold: int, step: int, levels: int = 2) -> list[Chain]:
-    """Multilevel decomposition (MuLeD): every chain of up to so many filters that the step allows; the plain one first.
+    """Return all chains of up to `levels` filters that the step allows, the single filter first (MuLeD).
 
     >>> decompositions(11, step=1)
     [(11,), (5, 6), (3, 8), (2, 9)]
@@ -96,7 +96,7 @@ Choices = Mapping[int, list[Chain]]
 
 
 def chosen_chains(thresholds: Iterable[int], step: int, levels: int = 2) -> dict[int, Chain]:
-    """One chain for every threshold, level after level the fewest filters.
+    """Return one chain for every threshold, with the fewest filters level by level.
 
     >>> chosen_chains([3, 7, 11, 12], step=1)
     {3: (3,), 7: (3, 4), 11: (3, 8), 12: (12,)}
@@ -108,7 +108,7 @@ def chosen_chains(thresholds: Iterable[int], step: int, levels: int = 2) -> dict
 
 
 def first_level(chains: Mapping[int, Chain]) -> list[int]:
-    """The filters that look at every value.
+    """Return the filters that evaluate every value.
 
     >>> first_level(chosen_chains(range(1, 21), step=0))
     [1, 2, 4, 6, 10, 12, 16, 18]
@@ -117,7 +117,7 @@ def first_level(chains: Mapping[int, Chain]) -> list[int]:
 
 
 def _narrowed(choices: Choices, level: int) -> dict[int, list[Chain]]:
-    """Chains left when the filters of a level are chosen: of those that cover a threshold the largest passes least."""
+    """Return the chains left after the filters of a level are chosen: the largest covering filter passes least."""
     assigned = _fewest(choices, level)
     left = {}
     for threshold, chains in choices.items():
@@ -127,7 +127,7 @@ def _narrowed(choices: Choices, level: int) -> dict[int, list[Chain]]:
 
 
 def _fewest(choices: Choices, level: int) -> set[int]:
-    """Filters that cover all thresholds, the one that covers most first; of equals the smaller."""
+    """Return filters that cover all thresholds, greedily by coverage; among equals the smaller one."""
     covers: dict[int, set[int]] = defaultdict(set)
     for threshold, chains in choices.items():
         for chain in chains:
@@ -142,11 +142,11 @@ def _fewest(choices: Choices, level: int) -> set[int]:
             chosen.add(radius)
             open_ -= covers[radius]
         else:
-            # What others have covered meanwhile counts no more; counts only fall, so this one waits for its turn.
+            # Some of its thresholds are covered by now. Counts only decrease, so the filter goes back to the heap.
             heappush(heap, (-len(covers[radius]), radius))
     return chosen
 
 
 def _at(chain: Chain, level: int) -> int:
-    """The radius at a level; chains that end before it need nothing there."""
+    """Return the radius at a level; 0 if the chain ends before it."""
     return chain[level] if level < len(chain) else 0

@@ -1,14 +1,12 @@
-"""Intervals of one quantity, and which of them a value leaves.
+"""Many watches over the same quantities: an event costs the watches that it affects, not all of them.
 
-Two heaps, of the lower ends and of the upper ones: a value that leaves no interval costs two comparisons, however many
-there are; one that leaves some costs those. Intervals may lie anywhere, each around what its own subscriber holds,
-which is why an index of distinct thresholds does not do.
+A conjunct is false while one of its predicates is inside its radius. Each conjunct is therefore registered with one
+such predicate, the *watched* one. When a value leaves its interval, another predicate that is inside becomes the
+watched one; if there is none, the conjunct is true.
 
-Many watches over the same quantities: an event costs the watches it touches, not those there are.
-
-A conjunct cannot come true while one of its predicates is inside its radius. So each conjunct is registered with one
-such predicate only, the *watched* one. When a value leaves its interval, another predicate that is inside takes over;
-where there is none the conjunct is true.
+`Regions` are the intervals of one quantity in two heaps, of lower and of upper ends. A value that leaves no interval
+costs two comparisons. Each interval is around the reference value of its own subscriber, so an index of distinct
+thresholds cannot be used.
 """
 
 from __future__ import annotations
@@ -26,13 +24,13 @@ from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 from thinwire_lab.overlay_sim.filters.conjunction_costs import ChangeRate
 
 Interval = tuple[int, int]
-"""both ends inside"""
+"""both ends included"""
 
 _SLACK = 64
 
 
 class Regions:
-    """Intervals by key; keys are numbers, and what leaves together leaves in their order.
+    """Intervals by key. Intervals that a value leaves are returned in the order of their keys.
 
     >>> regions = Regions()
     >>> regions.put(7, (1, 9)); regions.put(3, (0, 100)); regions.put(5, (4, 6))
@@ -51,7 +49,7 @@ class Regions:
         return len(self._intervals)
 
     def put(self, key: int, interval: Interval) -> None:
-        """Register an interval, in place of the one under this key."""
+        """Add an interval, or replace the one with this key."""
         self._intervals[key] = interval
         heappush(self._lows, (-interval[0], key))
         heappush(self._highs, (interval[1], key))
@@ -59,11 +57,11 @@ class Regions:
             self._tidy()
 
     def remove(self, key: int) -> None:
-        """Forget an interval; its ends go when they come up."""
+        """Remove an interval; its ends stay in the heaps until they reach the top."""
         del self._intervals[key]
 
     def leave(self, value: int) -> list[int]:
-        """Take out the intervals that do not hold a value."""
+        """Remove the intervals that do not contain a value, and return their keys."""
         passed: list[int] = []
         while self._lows and -self._lows[0][0] > value:
             passed.append(heappop(self._lows)[1])
@@ -72,7 +70,7 @@ class Regions:
         return sorted(key for key in set(passed) if self._left(key, value)) if passed else passed
 
     def _left(self, key: int, value: int) -> bool:
-        """Ends may be of an interval that is gone, or was replaced."""
+        """Remove an interval if the value is outside. The end may belong to a removed or replaced interval."""
         interval = self._intervals.get(key)
         if interval is None or interval[0] <= value <= interval[1]:
             return False
@@ -80,7 +78,7 @@ class Regions:
         return True
 
     def _tidy(self) -> None:
-        """Most ends belong to intervals that are gone: begin with those that are there."""
+        """Rebuild the heaps when most ends belong to removed intervals."""
         self._lows = [(-low, key) for key, (low, _) in self._intervals.items()]
         self._highs = [(high, key) for key, (_, high) in self._intervals.items()]
         heapify(self._lows)
@@ -88,12 +86,12 @@ class Regions:
 
 
 _ANYTHING = (1 << 63, -(1 << 63))
-"""the interval that every value leaves: nothing is held yet"""
+"""interval without values, used before there is a reference value"""
 
 
 @dataclass(slots=True)
 class _Registered:
-    """A watch of the table. keys: of its conjuncts, in order; watched: the place that each watches now"""
+    """A watch of the table. keys: of its conjuncts, in order; watched: the watched predicate of each"""
 
     name: Hashable
     watch: WatchEvaluator
@@ -103,20 +101,20 @@ class _Registered:
 
 
 class WatchTable:
-    """Watches by name, fed with one stream of events.
+    """Watches by name over one stream of events.
 
     >>> from thinwire.filters.composite import And, Predicate
     >>> a, b = Quantity("a", (), "x"), Quantity("b", (), "x")
     >>> table = WatchTable()
     >>> for c in (1, 5): table.add(c, Condition.of(And((Predicate(a, Radius(c)), Predicate(b, Radius(c))))))
-    >>> [name for name, told in table.offer({a: 0, b: 0}, Order(1))]
+    >>> [name for name, delivery in table.offer({a: 0, b: 0}, Order(1))]
     [1, 5]
-    >>> [name for name, told in table.offer({a: 3, b: 3}, Order(2))]
+    >>> [name for name, delivery in table.offer({a: 3, b: 3}, Order(2))]
     [1]
     """
 
     def __init__(self) -> None:
-        self.looked_at = 0
+        self.evaluated = 0
         self._latest: list[int | None] = []
         self._regions: list[Regions] = []
         self._rates: list[ChangeRate] = []
@@ -129,9 +127,9 @@ class WatchTable:
         return len(self._watches)
 
     def add(self, name: Hashable, condition: Condition, order: Order = Order(0)) -> Delivery | None:  # noqa: B008
-        """Register a watch; what is known already, as far as it makes the condition true, is delivered at once."""
+        """Register a watch. Return a delivery if the latest values already satisfy the condition."""
         if name in self._watches:
-            raise ConfigError("there is a watch of this name: remove it first, or choose another one", name=name)
+            raise ConfigError("a watch with this name exists; remove it first, or choose another name", name=name)
         slots = tuple(self._slot(quantity) for quantity in condition.quantities)
         keys = [next(self._next_key) for _ in condition.conjuncts]
         found = _Registered(name, WatchEvaluator(condition), slots, range(keys[0], keys[-1] + 1), [-1] * len(keys))
@@ -141,32 +139,32 @@ class WatchTable:
         return self._watch_conjuncts(found, range(len(keys)), order)
 
     def remove(self, name: Hashable) -> None:
-        """Forget a watch."""
+        """Remove a watch."""
         found = self._watches.pop(name)
         for at, key in enumerate(found.keys):
             del self._by_key[key]
             self._regions[found.slots[found.watched[at]]].remove(key)
 
     def held(self, name: Hashable) -> dict[Quantity, int]:
-        """What the subscriber of a watch holds."""
+        """Return the reference values of a watch."""
         return self._watches[name].watch.held
 
     def offer(self, values: Mapping[Quantity, int], order: Order) -> list[tuple[Hashable, Delivery]]:
-        """An event, or all events of one time: what it makes true, in the order in which watches were added."""
+        """Process one or all events of one time. Return the deliveries in the order in which watches were added."""
         left: dict[int, list[int]] = {}
         for key in self._left(values):
             found = self._by_key[key]
             left.setdefault(found.keys[0], []).append(key - found.keys[0])
-        told = []
+        deliveries = []
         for first in sorted(left):
             found = self._by_key[first]
             delivery = self._watch_conjuncts(found, left[first], order)
             if delivery is not None:
-                told.append((found.name, delivery))
-        return told
+                deliveries.append((found.name, delivery))
+        return deliveries
 
     def _left(self, values: Mapping[Quantity, int]) -> list[int]:
-        """The conjuncts whose watched predicate has come true."""
+        """Return the conjuncts whose watched predicate is outside its radius."""
         left: list[int] = []
         for quantity, value in values.items():
             slot = self._slots.get(quantity)
@@ -174,11 +172,11 @@ class WatchTable:
                 self._latest[slot] = index(value)
                 self._rates[slot].observe(value)
                 left += self._regions[slot].leave(value)
-        self.looked_at += len(left)
+        self.evaluated += len(left)
         return left
 
     def _watch_conjuncts(self, found: _Registered, left: Iterable[int], order: Order) -> Delivery | None:
-        """Find a predicate to watch for each of these conjuncts; those that have none are true."""
+        """Select a watched predicate for each of these conjuncts; those without one are true."""
         inside = {at: self._strongest(found, at) for at in left}
         true = [at for at, place in inside.items() if place is None]
         for at, place in inside.items():
@@ -192,7 +190,7 @@ class WatchTable:
         return delivery
 
     def _strongest(self, found: _Registered, at: int) -> int | None:
-        """The predicate inside its radius that is expected to stay there longest."""
+        """Return the predicate inside its radius that is expected to stay there longest."""
         watch = found.watch
         inside = [
             (place, radius) for place, radius in watch.condition.conjuncts[at] if not watch.is_outside(place, radius)
@@ -207,7 +205,7 @@ class WatchTable:
         return self._rates[found.slots[place]].strength(width)
 
     def _recentred(self, found: _Registered, true: Sequence[int]) -> set[int]:
-        """The conjuncts that watch a quantity which is held anew."""
+        """Return the conjuncts that watch a quantity with a new reference value."""
         condition = found.watch.condition
         places = {place for at in true for place, _ in condition.conjuncts[at]}
         return {at for place in places for at in condition.conjuncts_of[place] if found.watched[at] == place}

@@ -1,7 +1,7 @@
-"""The safe-region tree: exact conformance where no single node may hold all thresholds of a source.
+"""Safe-region tree: exact conformance if no single node can store all thresholds of a source.
 
-Every leaf keeps some thresholds. Towards the root each node tells in which interval nothing below it would fire, so an
-event goes only where something fires; whatever is on its way is never assumed to have arrived.
+Every leaf stores some thresholds. Each node advertises to its parent the interval in which no threshold below it fires,
+so an event goes only to nodes where a threshold may fire. Messages in flight are never assumed to have arrived.
 
 >>> tree = Tree([3, 8, 20, 40], value=0, seed=1, fan_out=2)
 >>> for value in (4, 9, 30):

@@ -1,12 +1,7 @@
-"""A leaf of the safe-region tree: keeps thresholds, delivers exactly what OnlineGreedy would.
+"""Messages, leaves and inner nodes of a safe-region tree, and a tree on a simulated network.
 
-What travels in a safe-region tree.
-
-Links with delays: what is sent on a link arrives in order, what is sent on two links in any order.
-
-An inner node of the safe-region tree: two numbers and two marks for each child.
-
-A whole safe-region tree on a simulated network.
+A leaf delivers exactly what OnlineGreedy does. Messages on one link arrive in order; those on different links in any
+order.
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.discrete_events import Kernel
 
 LIMIT = 2**62
-"""beyond every value: ticks are 64-bit integers"""
+"""beyond all values; ticks are 64-bit integers"""
 
 
 class Interval(NamedTuple):
@@ -32,35 +27,35 @@ class Interval(NamedTuple):
     low: int
     high: int
 
-    def holds(self, value: int) -> bool:
-        """Is the value inside?"""
+    def contains(self, value: int) -> bool:
+        """Return whether the value is inside."""
         return self.low <= value <= self.high
 
 
 EVERYTHING = Interval(-LIMIT, LIMIT)
-"""where nothing fires, whatever comes: no threshold is below"""
+"""interval of a node without thresholds"""
 
 
 def common(intervals: Iterable[Interval]) -> Interval:
-    """What lies in all of them.
+    """Return the intersection.
 
     >>> common([Interval(0, 9), Interval(4, 12)]), common([]) == EVERYTHING
     (Interval(low=4, high=9), True)
     """
-    every = [EVERYTHING, *intervals]
-    return Interval(max(i.low for i in every), min(i.high for i in every))
+    bounded = [EVERYTHING, *intervals]
+    return Interval(max(i.low for i in bounded), min(i.high for i in bounded))
 
 
 class Event(NamedTuple):
-    """Down: a value, numbered by the root."""
+    """Downwards: a value with a number that the root assigns."""
 
     number: int
     value: int
 
 
 class Join(NamedTuple):
-    """Down: a new threshold, on its way to the leaf that is to keep it; numbered as an event is, since it must overtake
-    none and be overtaken by none. `value` is the newest at that number."""
+    """Downwards: a new threshold for the leaf that stores it. It is numbered like an event, because their order must
+    not change. `value` is the latest value at that number."""
 
     number: int
     value: int
@@ -68,13 +63,13 @@ class Join(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Down: a threshold nobody asks for any more. The interval can only grow, so nobody hurries to tell."""
+    """Downwards: a removed threshold. The interval can only grow, so no advert is needed immediately."""
 
     threshold: int
 
 
 class Advert(NamedTuple):
-    """Up: having seen all events up to this number, nothing below fires inside the interval."""
+    """Upwards: after all events up to this number, no threshold below fires inside the interval."""
 
     number: int
     safe: Interval
@@ -83,14 +78,14 @@ class Advert(NamedTuple):
 Message = Event | Join | Leave | Advert
 
 Sent = tuple[str, Message]
-"""to whom, what"""
+"""receiver and message"""
 
 
 class Leaf:
-    """Some thresholds, and what was delivered last for each.
+    """Thresholds with the last delivered value of each.
 
-    delivered: threshold -> number and value of all that was delivered; a newcomer is handed the value its threshold is
-    centred at, under the number at which it joined
+    delivered: threshold -> number and value of all deliveries. A new subscriber gets the value at which its threshold
+        is centred, with the number of its join
 
     >>> leaf = Leaf("parent", [2, 9], value=0)
     >>> leaf.receive("parent", Event(1, 3))
@@ -106,11 +101,11 @@ class Leaf:
 
     @property
     def safe(self) -> Interval:
-        """Where nothing fires."""
+        """The interval in which no threshold fires."""
         return common(Interval(z - c, z + c) for c, z in self.last.items())
 
     def receive(self, sender: str, message: Message) -> list[Sent]:
-        """Take a message; answer with what to send."""
+        """Process a message. Return the messages to send."""
         if isinstance(message, Leave):
             self.last.pop(message.threshold, None)
             return []
@@ -127,13 +122,13 @@ class Leaf:
                 self.delivered[c].append((event.number, event.value))
 
     def _join(self, join: Join) -> None:
-        """Who joins others gets what they have, which is within the threshold; the first one gets the newest value."""
+        """Add a subscriber. It gets the value of the other subscribers of its threshold, or else the latest value."""
         value = self.last.setdefault(join.threshold, join.value)
         self.delivered.setdefault(join.threshold, []).append((join.number, value))
 
 
 class Actor(Protocol):
-    """Whatever takes messages and answers with messages."""
+    """Processes messages and returns messages."""
 
     def receive(self, sender: str, message: Message) -> list[Sent]: ...
 
@@ -141,9 +136,9 @@ class Actor(Protocol):
 class Network:
     """Actors by name, and the messages between them.
 
-    longest: the longest delay of a message, in steps; each has its own, drawn from the seed
+    longest: maximum delay of a message in steps; delays are random
 
-    Attributes: `sent`, how many messages of each kind.
+    Attributes: `sent`, number of messages by kind.
     """
 
     def __init__(self, seed: int, longest: int = 5) -> None:
@@ -155,16 +150,16 @@ class Network:
         self._newest: defaultdict[tuple[str, str], float] = defaultdict(float)
 
     def deliver(self, name: str, message: Message, sender: str = "") -> None:
-        """Hand a message to an actor now, and put its answers on their links."""
+        """Deliver a message to an actor now, and send its replies."""
         for receiver, answer in self.actors[name].receive(sender, message):
             self._send(name, receiver, answer)
 
     def run(self, steps: int | None = None) -> None:
-        """Let so many steps pass; without a number, until nothing is on its way."""
+        """Run for some steps; without a number, until no message is in flight."""
         self._world.run(math.inf if steps is None else self._world.now + steps)
 
     def _send(self, sender: str, receiver: str, message: Message) -> None:
-        """A message overtakes none before it on its link."""
+        """Send a message; messages on one link arrive in order."""
         due = self._world.now + int(self._rng.integers(1, self.longest + 1))
         due = self._newest[sender, receiver] = max(due, self._newest[sender, receiver])
         self.sent[type(message).__name__] += 1
@@ -173,11 +168,11 @@ class Network:
 
 @dataclass
 class Child:
-    """What a node knows of a child.
+    """State of a child at its parent.
 
-    safe: what the child advertised
-    dirty: something was sent to it since, so the advert may not be true any more
-    forwarded: the number of the last thing sent to it
+    safe: the advertised interval
+    dirty: whether a message was sent to it since, so that the advert may be outdated
+    forwarded: number of the last message sent to it
     """
 
     safe: Interval
@@ -186,14 +181,14 @@ class Child:
 
 
 class Node:
-    """Hands events on to the children they concern.
+    """Inner node: forwards events to the children that they affect.
 
-    A child is left out only where its advert reflects everything ever sent to it: then nothing below has changed since,
-    and the value lies in the interval of every threshold there. Without the mark a value could slip through between an
-    event and the advert that follows from it.
+    A child is skipped only if its advert reflects all messages sent to it. Then its thresholds have not changed since,
+    and the value is inside all their intervals. Without the mark `dirty`, a value could be missed between an event and
+    the advert that follows it.
 
-    parent: None at the root, whose adverts nobody reads
-    leads: which child a threshold is below of
+    parent: None at the root
+    leads: the child that contains a threshold
     """
 
     def __init__(self, parent: str | None, children: Mapping[str, Interval], leads: Mapping[int, str]) -> None:
@@ -204,11 +199,11 @@ class Node:
 
     @property
     def safe(self) -> Interval:
-        """Where nothing below fires, as far as the adverts tell."""
+        """The interval in which no threshold below fires, according to the adverts."""
         return common(child.safe for child in self.children.values())
 
     def receive(self, sender: str, message: Message) -> list[Sent]:
-        """Take a message; answer with what to send."""
+        """Process a message. Return the messages to send."""
         if isinstance(message, Advert):
             return self.advert(self.children[sender], message)
         if isinstance(message, Leave):
@@ -216,15 +211,15 @@ class Node:
         self.seen = message.number
         if isinstance(message, Join):
             return [self._forward(self.leads[message.threshold], message)]
-        concerned = [name for name, child in self.children.items() if self.concerns(child, message.value)]
-        return [*(self._forward(name, message) for name in concerned), *self._send_updates()]
+        affected = [name for name, child in self.children.items() if self.may_affect(child, message.value)]
+        return [*(self._forward(name, message) for name in affected), *self._send_updates()]
 
-    def concerns(self, child: Child, value: int) -> bool:
-        """Could the value make something below this child fire?"""
-        return child.dirty or not child.safe.holds(value)
+    def may_affect(self, child: Child, value: int) -> bool:
+        """Return whether a threshold below this child may fire."""
+        return child.dirty or not child.safe.contains(value)
 
     def advert(self, child: Child, advert: Advert) -> list[Sent]:
-        """An advert counts where it has seen everything that was sent; others are out of date before they arrive."""
+        """Apply an advert if it reflects all messages sent to the child; others are outdated."""
         if not child.dirty or advert.number < child.forwarded:
             return []
         child.safe, child.dirty = advert.safe, False
@@ -245,9 +240,9 @@ ROOT = "root"
 
 
 class Tree:
-    """Thresholds in order, a few a leaf, `fan_out` children a node.
+    """A safe-region tree: thresholds in order, up to `leaf_size` per leaf, `fan_out` children per node.
 
-    node: what inner nodes are made of
+    node: class of the inner nodes
     """
 
     def __init__(
@@ -260,37 +255,39 @@ class Tree:
         longest: int = 5,
         node: type[Node] = Node,
     ) -> None:
-        wanted = sorted(set(thresholds))
-        if not wanted or fan_out < 2 or leaf_size < 1:
-            raise ConfigError("a tree needs a threshold, two children a node and one a leaf", thresholds=len(wanted))
+        distinct = sorted(set(thresholds))
+        if not distinct or fan_out < 2 or leaf_size < 1:
+            raise ConfigError(
+                "a tree needs a threshold, two children per node and one threshold per leaf", thresholds=len(distinct)
+            )
         self.network = Network(seed, longest)
         self.leaves: list[Leaf] = []
         self.number, self.value = 0, value
         self._fan_out, self._leaf_size, self._node = fan_out, leaf_size, node
-        self._build(ROOT, None, wanted)
+        self._build(ROOT, None, distinct)
 
     def publish(self, value: int) -> None:
-        """The next value of the source."""
+        """Publish the next value of the source."""
         self.number, self.value = self.number + 1, value
         self.network.deliver(ROOT, Event(self.number, value))
 
     def join(self, threshold: int) -> None:
-        """A newcomer with this threshold."""
+        """Add a subscriber with this threshold."""
         self.number += 1
-        self._lead(threshold)
+        self._assign(threshold)
         self.network.deliver(ROOT, Join(self.number, self.value, threshold))
 
     def leave(self, threshold: int) -> None:
-        """Nobody wants this threshold any more."""
+        """Remove a threshold without subscribers."""
         self.network.deliver(ROOT, Leave(threshold))
 
     def wait_until_idle(self) -> None:
-        """Wait until nothing is on its way."""
+        """Run until no message is in flight."""
         self.network.run()
 
     @property
     def delivered(self) -> dict[int, list[tuple[int, int]]]:
-        """Threshold -> number and value of what was delivered."""
+        """Number and value of all deliveries by threshold."""
         return {c: found for leaf in self.leaves for c, found in leaf.delivered.items()}
 
     def _build(self, name: str, parent: str | None, thresholds: Sequence[int]) -> Interval:
@@ -303,8 +300,8 @@ class Tree:
         node = self.network.actors[name] = self._node(parent, children, _leads(parts))
         return node.safe
 
-    def _lead(self, threshold: int) -> None:
-        """A new threshold goes the way of the nearest one: every node on that way learns where it is to go."""
+    def _assign(self, threshold: int) -> None:
+        """Assign a new threshold to the leaf of the nearest one, in every node on the path."""
         name: str = ROOT
         while isinstance(node := self.network.actors[name], Node):
             nearest = min(node.leads, key=lambda c: (abs(c - threshold), c))
@@ -316,7 +313,7 @@ def _leads(parts: Mapping[str, Sequence[int]]) -> dict[int, str]:
 
 
 def _parts(thresholds: Sequence[int], fan_out: int, leaf_size: int) -> list[Sequence[int]]:
-    """Neighbours stay together: at most `fan_out` parts, none smaller than a leaf but the last.
+    """Split thresholds in order into at most `fan_out` parts, none smaller than a leaf except the last.
 
     >>> _parts([1, 2, 3, 4, 5], 4, 2)
     [[1, 2], [3, 4], [5]]
