@@ -8,7 +8,7 @@ from thinwire.cli.main import main
 from thinwire.clock import VirtualClock
 from thinwire.errors import SparkUnavailable
 from thinwire.placement import Host, TopicLoad
-from thinwire_lab.placement.measured_runs import MeasuredRun, Met
+from thinwire_lab.placement.measured_runs import MeasuredRun, TopicResult
 from thinwire_lab.placement.queue_simulator import simulate
 from thinwire_lab.placement.run_files import write_runs
 
@@ -37,7 +37,7 @@ def test_a_measured_host_is_calibrated_and_can_be_placed_on(files, tmp_path, cap
 def _measured(rate, turn):
     topic, host = TopicLoad("t", rate, 0.02), Host("box", cores=2)
     (seen,) = simulate([topic], host, [turn, rate], seconds=20, warm_up=1)
-    return MeasuredRun(host, (Met(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02),), "poisson", 20, 1)
+    return MeasuredRun(host, (TopicResult(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02),), "poisson", 20, 1)
 
 
 def test_an_invalid_runs_file_is_refused(tmp_path, capsys):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, TopicLoad
-from thinwire_lab.placement.calibration import apart, calibrate, closeness, fit_host
-from thinwire_lab.placement.measured_runs import MeasuredRun, Met, runs_document, runs_of
+from thinwire_lab.placement.calibration import calibrate, closeness, fit_host, split_runs
+from thinwire_lab.placement.measured_runs import MeasuredRun, TopicResult, runs_document, runs_of
 from thinwire_lab.placement.queue_simulator import simulate
 from thinwire_lab.placement.run_files import read_runs, write_runs
 
@@ -23,7 +23,7 @@ def measured(topics, seed, disturbed="", host=TRUE):
     """What a harness would have written, had the host been a simulated one."""
     found = simulate(topics, host, seed, seconds=30, warm_up=2)
     met = tuple(
-        Met(topic, one.messages, one.p50, one.p90, 2 * one.p90, topic.interval / host.speed, spread=host.spread)
+        TopicResult(topic, one.messages, one.p50, one.p90, 2 * one.p90, topic.interval / host.speed, spread=host.spread)
         for topic, one in zip(topics, found, strict=True)
     )
     return MeasuredRun(Host("box", cores=host.cores), met, "poisson", 30, 2, disturbed=disturbed)
@@ -50,7 +50,7 @@ def test_a_fitted_host_tells_runs_it_has_not_seen():
 
 def test_repeats_stay_on_one_side_and_disturbed_runs_are_left_out():
     runs = [measured([TopicLoad("t", rate, 0.02)], [turn, rate]) for rate in (5, 10, 20) for turn in range(3)]
-    fitting, others = apart(
+    fitting, others = split_runs(
         [*runs, measured([TopicLoad("t", 30, 0.02)], 1, disturbed="a neighbour took the processor")]
     )
     assert len(fitting) + len(others) == 9
@@ -75,7 +75,7 @@ def test_runs_survive_a_file(tmp_path):
 def test_a_measured_run_is_a_sample():
     run = some_runs()[0]
     assert run.run.topics == run.topics
-    assert run.run.p90 == (run.met[0].p90,)
+    assert run.run.p90 == (run.results[0].p90,)
 
 
 def document(**change):

@@ -1,13 +1,11 @@
-"""A model that goes on learning: from live latencies, and for a host it was not trained on.
+"""Calibration of hosts: fits a host's parameters to runs, for a latency model and for the simulator.
 
-Both move the model by a factor, never its shape: a few runs cannot teach a network, but they show how much slower or
-faster everything is than it thinks.
-
-A simulated host fitted to measured runs, and held against runs it was not fitted to.
-
-What is fitted: the speed of a core, how much busy cores slow each other, and the seconds a message is on its way
-besides waiting and work. How much the work of messages differs was measured and is taken over. Repeats of one
-configuration stay on one side, so that a fit is never judged by what it has seen.
+`calibrated` finds the speed and contention with which a trained model predicts runs of another host best. `calibrate`
+fits
+the simulated host to measured runs: the speed of a core, the slowdown by busy cores, and the overhead of a message
+    besides
+waiting and work. The spread of work is measured. Repeats of one configuration are either all used for the fit or all
+for its evaluation.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ CONTENTIONS = (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2)
 
 
 def calibrated(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> Host:
-    """The host with the speed and the contention at which the model tells these runs best."""
+    """Return the host with the speed and contention at which the model predicts these runs best."""
     if not runs:
         raise ConfigError("calibration needs runs", field="runs", lowest=1)
     for _ in range(ROUNDS):
@@ -50,19 +48,19 @@ def _error(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> float:
     return float(np.mean((logs(runs) - np.concatenate(predicted)) ** 2))
 
 
-TURNS = 2
+REPEATS = 2
 """simulations of every run, whose logarithms are averaged"""
 HALVINGS = 5
-MOST = (1.0, 60.0)
+LIMITS = (1.0, 60.0)
 """of contention and overhead"""
 
 
 @dataclass(frozen=True)
 class Closeness:
-    """How near the simulated host comes to measured runs.
+    """Difference between the simulated host and measured runs.
 
     fit: R2 on the logarithm of the p90
-    off: mean distance of the p90, as a share of the measured one; worst: the largest
+    off: mean relative error of the p90; worst: the largest
     """
 
     runs: int
@@ -74,9 +72,9 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A host as measured.
+    """A fitted host.
 
-    seen: how near it comes to the runs it was fitted to; fresh: to the others; None where there were none
+    seen: difference from the runs used for the fit; fresh: from the others, None if there are none
     """
 
     host: Host
@@ -85,98 +83,103 @@ class Calibration:
 
 
 def calibrate(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Calibration:
-    """The host of these runs, from every other configuration; the rest is for judging."""
-    fitting, others = apart(runs)
+    """Fit a host to every other configuration of these runs; the rest is used for evaluation."""
+    fitting, others = split_runs(runs)
     host = fit_host(fitting, seed=seed)
     return Calibration(
         host, closeness(host, fitting, seed=seed), closeness(host, others, seed=seed) if others else None
     )
 
 
-def apart(runs: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[MeasuredRun]]:
-    """Runs to fit and runs to judge by, those of one configuration together; disturbed ones are left out."""
-    calm = [run for run in runs if not run.disturbed]
-    known = sorted({run.configuration for run in calm}, key=_busyness)
-    first = set(known[::2])
-    return [run for run in calm if run.configuration in first], [run for run in calm if run.configuration not in first]
+def split_runs(runs: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[MeasuredRun]]:
+    """Split runs for fitting and evaluation by configuration; disturbed ones are omitted."""
+    undisturbed = [run for run in runs if not run.disturbed]
+    configurations = sorted({run.configuration for run in undisturbed}, key=_load_order)
+    first = set(configurations[::2])
+    return (
+        [run for run in undisturbed if run.configuration in first],
+        [run for run in undisturbed if run.configuration not in first],
+    )
 
 
 def fit_host(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Host:
-    """The host that tells these runs best: steps along speed, contention and overhead, halved when none helps."""
+    """Fit a host by coordinate search over speed, contention and overhead; steps are halved when none improves."""
     host = _first(runs)
     measured = _measured(runs)
 
-    def missed(at: Vector) -> float:
-        return float(np.mean((_simulated(_host(host, at), runs, seed) - measured) ** 2))
+    def error(point: Vector) -> float:
+        return float(np.mean((_simulated(_host(host, point), runs, seed) - measured) ** 2))
 
-    shortest = min(one.p50 for run in runs for one in run.met)
+    shortest = min(result.p50 for run in runs for result in run.results)
     start = np.array([np.log(host.speed), host.contention, 0.2 * shortest])
-    return _host(host, _descended(missed, start, np.array([0.1, 0.04, 0.2 * shortest])))
+    return _host(host, _minimize(error, start, np.array([0.1, 0.04, 0.2 * shortest])))
 
 
 def closeness(host: Host, runs: Sequence[MeasuredRun], *, seed: int = 1) -> Closeness:
-    """How near the simulated host comes to these runs."""
-    measured, told = _measured(runs)[:, 1], _simulated(host, runs, seed + 1)[:, 1]
-    off = np.abs(np.exp(told - measured) - 1.0)
-    fit = fitted(measured, told) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
+    """Compare the simulated host with these runs."""
+    measured, predicted = _measured(runs)[:, 1], _simulated(host, runs, seed + 1)[:, 1]
+    off = np.abs(np.exp(predicted - measured) - 1.0)
+    fit = fitted(measured, predicted) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
     return Closeness(len(runs), len(measured), fit, float(off.mean()), float(off.max()))
 
 
 def _first(runs: Sequence[MeasuredRun]) -> Host:
-    """The host as far as it is known without a search."""
+    """Return the start of the search, from the runs with the fewest topics."""
     if not runs:
         raise ConfigError("calibration needs runs that were not disturbed", field="runs", lowest=1)
     if len({run.host.cores for run in runs}) > 1:
-        raise ConfigError("runs of several hosts: calibrate them one by one", field="runs", value="cores")
-    least = min(len(run.met) for run in runs)
-    alone = [one for run in runs if len(run.met) == least for one in run.met]
-    speed = float(np.median([one.topic.interval / one.wall for one in alone if one.wall > 0] or [1.0]))
-    spreads = [one.spread for one in alone if one.spread > 0]
+        raise ConfigError("runs of several hosts; calibrate each host separately", field="runs", value="cores")
+    least = min(len(run.results) for run in runs)
+    alone = [result for run in runs if len(run.results) == least for result in run.results]
+    speed = float(np.median([result.topic.interval / result.wall for result in alone if result.wall > 0] or [1.0]))
+    spreads = [result.spread for result in alone if result.spread > 0]
     spread = float(np.clip(np.median(spreads), 0.01, 3.0)) if spreads else Host().spread
     return replace(runs[0].host, speed=float(np.clip(speed, 0.01, 100.0)), contention=0.0, spread=spread)
 
 
-def _host(first: Host, at: Vector) -> Host:
-    speed = float(np.exp(np.clip(at[0], -6.0, 6.0)))
-    contention, overhead = (float(np.clip(value, 0.0, most)) for value, most in zip(at[1:], MOST, strict=True))
+def _host(first: Host, point: Vector) -> Host:
+    speed = float(np.exp(np.clip(point[0], -6.0, 6.0)))
+    contention, overhead = (float(np.clip(value, 0.0, limit)) for value, limit in zip(point[1:], LIMITS, strict=True))
     return replace(first, speed=speed, contention=contention, overhead=overhead)
 
 
-def _descended(function: Callable[[Vector], float], start: Vector, steps: Vector) -> Vector:
-    """The lowest place by steps along one axis at a time: what is simulated has no slope to follow."""
-    place, value = start, function(start)
+def _minimize(function: Callable[[Vector], float], start: Vector, steps: Vector) -> Vector:
+    """Minimise a function by steps along one axis at a time; a simulation has no gradient."""
+    point, value = start, function(start)
     for _ in range(HALVINGS):
         better = True
         while better:
             better = False
-            for axis in range(len(place)):
+            for axis in range(len(point)):
                 for sign in (1.0, -1.0):
-                    there = place.copy()
-                    there[axis] += sign * steps[axis]
-                    found = function(there)
+                    candidate = point.copy()
+                    candidate[axis] += sign * steps[axis]
+                    found = function(candidate)
                     if found < value * (1 - 1e-4):
-                        place, value, better = there, found, True
+                        point, value, better = candidate, found, True
                         break
         steps = steps / 2
-    return place
+    return point
 
 
 def _simulated(host: Host, runs: Sequence[MeasuredRun], seed: int) -> Vector:
-    """The logarithms of p50 and p90 of every topic of every run, a row each."""
+    """Return the logarithms of p50 and p90 of every topic of every run, one row each."""
     return np.concatenate([_once(host, run, seed, number) for number, run in enumerate(runs)])
 
 
 def _once(host: Host, run: MeasuredRun, seed: int, number: int) -> Vector:
     timing = {"seconds": run.seconds, "warm_up": run.warm_up}
-    turns = [simulate(run.topics, host, [seed, number, turn], arrivals=run.arrivals, **timing) for turn in range(TURNS)]
-    return np.asarray(np.mean([np.log([(one.p50, one.p90) for one in turn]) for turn in turns], axis=0))
+    repeats = [
+        simulate(run.topics, host, [seed, number, repeat], arrivals=run.arrivals, **timing) for repeat in range(REPEATS)
+    ]
+    return np.asarray(np.mean([np.log([(one.p50, one.p90) for one in repeat]) for repeat in repeats], axis=0))
 
 
 def _measured(runs: Sequence[MeasuredRun]) -> Vector:
-    return np.asarray(np.log([(one.p50, one.p90) for run in runs for one in run.met]), np.float64)
+    return np.asarray(np.log([(result.p50, result.p90) for run in runs for result in run.results]), np.float64)
 
 
-def _busyness(configuration: tuple[Any, ...]) -> tuple[int, float, str]:
-    """Few topics first, then little load: every other configuration then covers the whole range."""
+def _load_order(configuration: tuple[Any, ...]) -> tuple[int, float, str]:
+    """Sort key: number of topics, then load. Every other configuration then covers the complete range."""
     loads = [pair for pair in configuration if isinstance(pair, tuple)]
     return len(loads), sum(rate * interval for rate, interval in loads), repr(configuration)

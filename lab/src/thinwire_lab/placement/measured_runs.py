@@ -1,9 +1,9 @@
-"""Runs measured on a host, and the document that carries them: what a load harness writes and calibration reads.
+"""Runs measured on a host, and their document: the load harness writes it and calibration reads it.
 
-A document is `{"kind": "edge runs", "version": 1, "machine", "date", "how", "runs": [...]}`. A run says what it was
-meant to be (host, arrivals, seconds, topics with rate and interval) and what was met (messages, p50, p90 and p99 from
-the instants of intended sending, work of a message by the wall and by the processor). All times are seconds as the
-clock of the machine showed them. A run that was disturbed from outside says so and is kept: who reads leaves it out.
+A document is `{"kind": "edge runs", "version": 1, "machine", "date", "how", "runs": [...]}`. A run has its parameters
+(host, arrivals, seconds, topics with rate and interval) and its results (messages; p50, p90 and p99 from the scheduled
+times of sending; wall time and processor time of a message). All times are in seconds. A run that was disturbed by
+other load is marked, and readers omit it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ARRIVALS = ("periodic", "poisson")
 
 
 @dataclass(frozen=True)
-class Met:
-    """One topic of a run, and what its messages met.
+class TopicResult:
+    """Result of one topic of a run.
 
-    publishers, subscribers: how many there were of each
-    messages: how many were counted, those of the warm-up left out
-    wall, cpu: mean work of a message, by the wall and by the processor; cpu is 0 where work was emulated by a timer
+    publishers, subscribers: their numbers
+    messages: counted messages, without those of the warm-up
+    wall, cpu: mean wall time and processor time of a message; cpu is 0 if a timer emulated the work
     spread: standard deviation of the work, as a share of its mean
     """
 
@@ -46,17 +46,17 @@ class Met:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Topics that shared a host, measured.
+    """A measured run of topics that shared a host.
 
-    cores, name of the host: as it was set up; its speed and contention are what calibration finds
-    arrivals: of messages, all scheduled before the run begins
+    host: name and cores as configured; calibration finds its speed and contention
+    arrivals: schedule of the messages, fixed before the run
     warm_up: seconds at the start whose messages were not counted
-    burning: did work burn a processor? Else a timer held the worker, on virtual cores
-    disturbed: what disturbed it from outside; empty where nothing did
+    burning: whether work used a processor; otherwise a timer held the worker, on virtual cores
+    disturbed: other load during the run; empty if there was none
     """
 
     host: Host
-    met: tuple[Met, ...]
+    results: tuple[TopicResult, ...]
     arrivals: Arrivals
     seconds: float
     warm_up: float
@@ -65,29 +65,29 @@ class MeasuredRun:
 
     @property
     def topics(self) -> tuple[TopicLoad, ...]:
-        """What shared the host."""
-        return tuple(one.topic for one in self.met)
+        """The topics on the host."""
+        return tuple(result.topic for result in self.results)
 
     @property
     def run(self) -> HostRun:
-        """The same as a sample to train with."""
-        return HostRun(self.topics, self.host, tuple(one.p90 for one in self.met))
+        """The run as a training sample."""
+        return HostRun(self.topics, self.host, tuple(result.p90 for result in self.results))
 
     @property
     def configuration(self) -> tuple[Any, ...]:
-        """What repeats of one run have in common."""
+        """The parameters that repeats of a run share."""
         loads = sorted((topic.rate, topic.interval) for topic in self.topics)
         return (self.host.name, self.host.cores, self.arrivals, *loads)
 
 
 def runs_document(runs: Sequence[MeasuredRun], *, machine: str, date: str, how: str) -> dict[str, Any]:
-    """The runs with the machine and the day they were measured."""
+    """Return the document of runs with machine and date."""
     about = {"kind": KIND, "version": VERSION, "machine": machine, "date": date, "how": how}
     return {**about, "runs": [_plain(run) for run in runs]}
 
 
 def runs_of(document: Any) -> list[MeasuredRun]:
-    """The runs of a document; the complaint names the field."""
+    """Return the runs of a document. Errors name the field."""
     if not isinstance(document, Mapping) or document.get("kind") != KIND or document.get("version") != VERSION:
         raise ConfigError(f"not a document of {KIND}", field="kind", wanted=KIND, version=VERSION)
     entries = document.get("runs")
@@ -97,10 +97,12 @@ def runs_of(document: Any) -> list[MeasuredRun]:
 
 
 def _plain(run: MeasuredRun) -> dict[str, Any]:
-    met = [{**asdict(one.topic), **{k: v for k, v in asdict(one).items() if k != "topic"}} for one in run.met]
+    topics = [
+        {**asdict(result.topic), **{k: v for k, v in asdict(result).items() if k != "topic"}} for result in run.results
+    ]
     rest = {"arrivals": run.arrivals, "seconds": run.seconds, "warm_up": run.warm_up}
-    told = {"burning": run.burning, "disturbed": run.disturbed}
-    return {"host": {"name": run.host.name, "cores": run.host.cores}, **rest, **told, "topics": met}
+    conditions = {"burning": run.burning, "disturbed": run.disturbed}
+    return {"host": {"name": run.host.name, "cores": run.host.cores}, **rest, **conditions, "topics": topics}
 
 
 def _run(entry: Any, where: str) -> MeasuredRun:
@@ -110,11 +112,11 @@ def _run(entry: Any, where: str) -> MeasuredRun:
     if not isinstance(topics, list) or not topics:
         raise ConfigError("a run has topics", field=f"{where}.topics")
     if known.get("arrivals") not in ARRIVALS:
-        raise ConfigError("no such arrivals", field=f"{where}.arrivals", choose_from=list(ARRIVALS))
-    met = tuple(_met(one, f"{where}.topics[{place}]") for place, one in enumerate(topics))
+        raise ConfigError("unknown arrivals", field=f"{where}.arrivals", choose_from=list(ARRIVALS))
+    results = tuple(_result(entry, f"{where}.topics[{index}]") for index, entry in enumerate(topics))
     return MeasuredRun(
         Host(str(host.get("name")), cores=host.get("cores", 0)),
-        met,
+        results,
         cast(Arrivals, known["arrivals"]),
         _number(known, "seconds", where),
         _number(known, "warm_up", where, 0.0),
@@ -123,9 +125,9 @@ def _run(entry: Any, where: str) -> MeasuredRun:
     )
 
 
-def _met(entry: Any, where: str) -> Met:
+def _result(entry: Any, where: str) -> TopicResult:
     own = [field.name for field in fields(TopicLoad)]
-    known = _known(entry, where, {*own, *(field.name for field in fields(Met))} - {"topic"})
+    known = _known(entry, where, {*own, *(field.name for field in fields(TopicResult))} - {"topic"})
     topic = TopicLoad(
         str(known.get("name", "")), **{name: _number(known, name, where) for name in own if name != "name"}
     )
@@ -134,7 +136,7 @@ def _met(entry: Any, where: str) -> Met:
     rest = {name: _number(known, name, where, 0.0) for name in ("cpu", "spread")}
     if min(times["p50"], times["p90"]) <= 0:
         raise ConfigError("a latency is above 0", field=f"{where}.p90", p50=times["p50"], p90=times["p90"])
-    return Met(topic, **counts, **times, **rest)  # type: ignore[arg-type]
+    return TopicResult(topic, **counts, **times, **rest)  # type: ignore[arg-type]
 
 
 def _known(entry: Any, where: str, names: set[str]) -> Mapping[str, Any]:
@@ -142,12 +144,12 @@ def _known(entry: Any, where: str, names: set[str]) -> Mapping[str, Any]:
         raise ConfigError("a table of fields", field=where)
     for name in entry:
         if name not in names:
-            raise ConfigError("no such field", field=f"{where}.{name}", choose_from=sorted(names))
+            raise ConfigError("unknown field", field=f"{where}.{name}", choose_from=sorted(names))
     return entry
 
 
 def _number(entry: Mapping[str, Any], name: str, where: str, otherwise: float | None = None) -> float:
     value = entry.get(name, otherwise)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise ConfigError("a number from 0 on", field=f"{where}.{name}", value=value)
+        raise ConfigError("a number of at least 0", field=f"{where}.{name}", value=value)
     return float(value)

@@ -1,4 +1,4 @@
-"""How good a model is, and how good a placement: on runs it has not seen."""
+"""Scores of latency models and placements on runs that were not used for training."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from thinwire_lab.placement.queue_simulator import HostRun, logs, simulate
 
 
 class Score(NamedTuple):
-    """How predictions compare with runs.
+    """Predictions compared with runs.
 
     fit: R2 on the logarithm of the p90
-    missed: of topics that were late, the share that was accepted (false negatives)
-    refused: of topics in time, the share that was refused (false positives)
+    missed: share of late topics that were accepted (false negatives)
+    refused: share of timely topics that were rejected (false positives)
+    late: number of late topics
     """
 
     fit: float
@@ -28,9 +29,9 @@ class Score(NamedTuple):
 
 
 class PlacementOutcome(NamedTuple):
-    """What a placement came to.
+    """Simulated result of a placement.
 
-    over: share of the topics whose p90 was above their promise; late: share of all messages that were
+    over: share of topics whose p90 was above their limit; late: share of all messages above it
     p90: mean over the topics, in seconds; busy: mean share of the cores in use
     """
 
@@ -42,12 +43,12 @@ class PlacementOutcome(NamedTuple):
 
 
 def fitted(seen: Vector, predicted: Vector) -> float:
-    """R2: the share of the differences that is explained."""
+    """Return R2, the share of variance explained."""
     return 1.0 - float(((seen - predicted) ** 2).sum()) / float(((seen - seen.mean()) ** 2).sum())
 
 
 def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
-    """The model on runs of one size, all on one kind of host."""
+    """Score a model on runs with the same number of topics and the same host."""
     host, sets = runs[0].host, [run.topics for run in runs]
     expected = model.logs(*columns(sets, host), host)
     promised = np.log(np.array([[topic.promise for topic in topics] for topics in sets])).ravel()
@@ -61,13 +62,13 @@ def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
 def outcome(
     placed: Sequence[Shared], topics: Sequence[TopicLoad], host: Host, seed: int, runs: int = 1
 ) -> PlacementOutcome:
-    """A placement, simulated host by host."""
+    """Simulate a placement host by host."""
     over, late, p90, busy, messages = [], 0.0, [], 0.0, 0
     groups = [group for group in placed if group]
-    for turn in range(runs):
+    for repeat in range(runs):
         for number, group in enumerate(groups):
-            here = [topics[topic] for topic in group]
-            for topic, latency in zip(here, simulate(here, host, [seed, turn, number]), strict=True):
+            hosted = [topics[topic] for topic in group]
+            for topic, latency in zip(hosted, simulate(hosted, host, [seed, repeat, number]), strict=True):
                 over.append(latency.p90 > topic.promise)
                 p90.append(latency.p90)
                 late += latency.late * latency.messages

@@ -1,8 +1,7 @@
-"""Training sets in pieces: every piece a cell of a sweep, on Spark or one after the other in this process.
+"""Training of the stored latency models on simulated runs.
 
-A cell answers with the p90 of its runs; who gathers them draws the same topics again from the seed.
-
-The stored models: learned from simulated hosts of several sizes, saved with machine, date and error.
+Training sets are simulated in cells of a parameter sweep, on Spark or in this process. A cell returns the p90 of its
+runs; its topics are drawn again from the seed. Models are stored with machine, date and error.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from thinwire_lab.placement.queue_simulator import HostRun, random_sets, rerun
 from thinwire_lab.placement.run_files import format_date
 
 Sweep = analysis.Run
-"""runs a function on cells, given what each one weighs"""
-PIECE = 125
+"""runs a function on cells, given the weight of each"""
+CELL_RUNS = 125
 """runs of a cell"""
 
 
-def here(
+def in_process(
     function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
 ) -> list[Mapping[str, Any]]:
-    """The cells one after the other, in this process."""
+    """Run the cells sequentially in this process."""
     return [function(**cell) for cell in cells]
 
 
-def gathered(
-    count: int, sizes: Sequence[int], seed: int, sweep: Sweep = here, turn: int = 0
+def simulate_runs(
+    count: int, sizes: Sequence[int], seed: int, sweep: Sweep = in_process, turn: int = 0
 ) -> dict[int, list[HostRun]]:
-    """Runs as the publication drew them, by how many topics shared the host.
+    """Return simulated runs as in the publication, by number of topics on the host.
 
-    turn: how often the same topics have run before; every turn has chances of its own
+    turn: index of a repetition with the same topics and other random numbers
     """
     cells = [
         {
@@ -52,79 +51,81 @@ def gathered(
             "count": count,
             "seed": seed,
             "first": first,
-            "last": min(count, first + PIECE),
+            "last": min(count, first + CELL_RUNS),
             "turn": turn,
         }
         for size in sizes
-        for first in range(0, count, PIECE)
+        for first in range(0, count, CELL_RUNS)
     ]
-    answers = sweep(simulated, cells, lambda cell: float((cell["last"] - cell["first"]) * cell["together"] ** 2))
+    results = sweep(simulated, cells, lambda cell: float((cell["last"] - cell["first"]) * cell["together"] ** 2))
     found: dict[int, list[HostRun]] = {size: [] for size in sizes}
-    for cell, answer in zip(cells, answers, strict=True):
+    for cell, result in zip(cells, results, strict=True):
         sets = random_sets(count, cell["together"], seed)[cell["first"] : cell["last"]]
-        runs = [HostRun(topics, Host(), tuple(p90)) for topics, p90 in zip(sets, answer["p90"], strict=True)]
+        runs = [HostRun(topics, Host(), tuple(p90)) for topics, p90 in zip(sets, result["p90"], strict=True)]
         found[cell["together"]] += runs
     return found
 
 
 def simulated(together: int, count: int, seed: int, first: int, last: int, turn: int = 0) -> Mapping[str, Any]:
-    """The p90 of every topic of some runs of a training set."""
+    """Return the p90 of every topic of some runs of a training set."""
     sets = random_sets(count, together, seed)
-    chances = [(seed, together, n, turn) if turn else (seed, together, n) for n in range(first, last)]
-    return {"p90": [rerun(sets[n[2]], Host(), n).p90 for n in chances]}
+    seeds = [(seed, together, n, turn) if turn else (seed, together, n) for n in range(first, last)]
+    return {"p90": [rerun(sets[n[2]], Host(), n).p90 for n in seeds]}
 
 
 SIZES = (1, 2, 3, 4, 5, 6)
-"""topics on one host, in the published experiments"""
+"""numbers of topics on one host in the published experiments"""
 WIDER = 8
-"""one run beyond the published ones to so many of a size: they must not draw the model away from where it is used"""
+"""runs of a size for each run outside the published range, so that those do not dominate the fit"""
 OTHER_HOSTS = (Host(cores=1), Host(cores=2), Host(cores=8))
 HOW = "simulated: queues that share the cores of a host, Poisson arrivals, runs of 120 s"
 
 
 @dataclass(frozen=True)
 class TrainedModels:
-    """Both models from the same runs; `held` were kept back for the margin of ours."""
+    """Both models, fitted to the same runs; `held` are the runs for the margin of ours."""
 
     ours: MonotoneModel
     published: PublishedModel
     held: list[HostRun]
 
 
-def train(count: int, seed: int = 1, sweep: Sweep = here) -> tuple[MonotoneModel, list[HostRun]]:
-    """Our model from so many runs a size, and the runs held back for its margin."""
-    return _ours(gathered(count, SIZES, seed, sweep), seed, sweep)
+def train(count: int, seed: int = 1, sweep: Sweep = in_process) -> tuple[MonotoneModel, list[HostRun]]:
+    """Return our model from `count` runs per size, and the runs held out for its margin."""
+    return _ours(simulate_runs(count, SIZES, seed, sweep), seed, sweep)
 
 
-def train_both(count: int, seed: int = 1, sweep: Sweep = here) -> TrainedModels:
-    """Our model and the published one, from the same runs."""
-    runs = gathered(count, SIZES, seed, sweep)
+def train_both(count: int, seed: int = 1, sweep: Sweep = in_process) -> TrainedModels:
+    """Return our model and the published one, fitted to the same runs."""
+    runs = simulate_runs(count, SIZES, seed, sweep)
     ours, held = _ours(runs, seed, sweep)
     return TrainedModels(ours, fit_published(runs), held)
 
 
 def wider_runs(count: int, seed: int) -> list[HostRun]:
-    """Runs beyond the published ones: other hosts, other intervals, up to twice as many topics."""
+    """Return runs outside the published range: other hosts and intervals, up to twice as many topics."""
     dice = np.random.Generator(np.random.PCG64([seed, 77]))
     found = []
     for number in range(count):
         host = OTHER_HOSTS[number % len(OTHER_HOSTS)]
-        topics = _any_topics(int(dice.integers(1, 2 * len(SIZES) + 1)), host, dice)
+        topics = _wide_topics(int(dice.integers(1, 2 * len(SIZES) + 1)), host, dice)
         found.append(rerun(topics, host, (seed, 77, number)))
     return found
 
 
-def store(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = here) -> dict[str, Any]:
-    """Train ours, measure its error on fresh runs, and write it with how it came to be."""
+def store(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = in_process) -> dict[str, Any]:
+    """Train our model, measure its error on other runs, and write it with its origin."""
     model, _ = train(count, seed, sweep)
     origin = _origin(model, clock, count, seed, sweep)
     write_json(path, replace(model, origin=origin).to_document())
     return origin
 
 
-def store_published(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = here) -> dict[str, Any]:
-    """The same with the published model."""
-    model = fit_published(gathered(count, SIZES, seed, sweep))
+def store_published(
+    path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = in_process
+) -> dict[str, Any]:
+    """Do the same with the published model."""
+    model = fit_published(simulate_runs(count, SIZES, seed, sweep))
     origin = _origin(model, clock, count, seed, sweep)
     write_json(path, replace(model, origin=origin).to_document())
     return origin
@@ -132,14 +133,16 @@ def store_published(path: Path, clock: Clock, count: int = 1000, seed: int = 1, 
 
 def _ours(runs: Mapping[int, Sequence[HostRun]], seed: int, sweep: Sweep) -> tuple[MonotoneModel, list[HostRun]]:
     count = len(runs[1])
-    held = gathered(max(10, count // 2), SIZES, seed + 1, sweep)
-    every = [run for some in runs.values() for run in some] + wider_runs(count // WIDER, seed)
-    back = [run for some in held.values() for run in some]
-    return fit_monotone_model(every, back), back
+    held = simulate_runs(max(10, count // 2), SIZES, seed + 1, sweep)
+    training = [run for group in runs.values() for run in group] + wider_runs(count // WIDER, seed)
+    held_out = [run for group in held.values() for run in group]
+    return fit_monotone_model(training, held_out), held_out
 
 
 def _origin(model: LatencyModel, clock: Clock, count: int, seed: int, sweep: Sweep) -> dict[str, Any]:
-    fresh = {size: score(model, runs) for size, runs in gathered(max(10, count // 4), SIZES, seed + 100, sweep).items()}
+    fresh = {
+        size: score(model, runs) for size, runs in simulate_runs(max(10, count // 4), SIZES, seed + 100, sweep).items()
+    }
     return {
         "how": HOW,
         "machine": this_machine(),
@@ -155,8 +158,8 @@ def _rounded(scores: Mapping[int, Any], name: str) -> dict[str, float]:
     return {str(size): round(getattr(found, name), 4) for size, found in scores.items()}
 
 
-def _any_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[TopicLoad]:
-    """Intervals over three orders of magnitude; load from idle to one and a half times what the host can do."""
+def _wide_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[TopicLoad]:
+    """Return topics with intervals over three orders of magnitude, and a load from idle to 1.5 times the capacity."""
     intervals = np.exp(dice.uniform(np.log(0.001), np.log(0.3), count))
     loads = dice.random(count)
     loads = np.minimum(loads * dice.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)

@@ -1,7 +1,8 @@
-"""The published latency model, for comparison: what it predicts and how it is fitted.
+"""The published latency model, for comparison.
 
-Features of a topic: its interval, its rate, their product, and the sums of the three over the others. A polynomial of
-degree four for a topic alone; two layers of 40 rectified units, 100 where six share a host, for more.
+Features of a topic: its interval, its rate, their product, and the sums of the three over the other topics. A
+    polynomial of
+degree four for a single topic; for more, two layers of 40 rectified units, or 100 for six topics.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from thinwire_lab.placement.queue_simulator import HostRun, logs
 PENALTY = 0.1
 ROUNDS = 200
 TERMS = 15
-"""of a polynomial of degree four in two inputs"""
+"""terms of a polynomial of degree four in two inputs"""
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Degree four in two inputs, by least squares."""
+    """Polynomial of degree four in two inputs, fitted by least squares."""
 
     shift: Vector
     scale: Vector
     weights: Vector
 
     def predict(self, inputs: Vector) -> Vector:
-        """What it expects for every row."""
+        """Return the prediction for every row."""
         return np.asarray(_powers((inputs - self.shift) / self.scale) @ self.weights)
 
     def to_document(self) -> dict[str, Any]:
-        """Plain numbers."""
+        """Return a document of plain numbers."""
         return {name: getattr(self, name).tolist() for name in ("shift", "scale", "weights")}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Polynomial:
-        """The polynomial of a document."""
+        """Return the polynomial of a document."""
         try:
             parts = [np.array(document[name], np.float64) for name in ("shift", "scale", "weights")]
         except (KeyError, TypeError, ValueError) as problem:
@@ -57,10 +58,10 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """The model as it was described.
+    """The published model.
 
-    accept: share of the promise up to which a prediction is accepted; 1 as written, 0.9 as released
-    origin: how it came to be: simulated or measured, machine, date, runs, error
+    accept: share of the latency limit up to which a prediction is accepted; 1 in the paper, 0.9 in the released code
+    origin: simulated or measured, machine, date, runs, error
     """
 
     alone: Polynomial
@@ -69,7 +70,7 @@ class PublishedModel:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
-        """The expected p90 of every topic of every set, as a logarithm."""
+        """Return the logarithm of the predicted p90 of every topic of every set."""
         found = np.full(rates.shape, np.nan)
         for size in np.unique(sizes).tolist():
             rows = sizes == size
@@ -79,16 +80,16 @@ class PublishedModel:
         return found
 
     def bounds(self, logs: Vector) -> Vector:
-        """The same, a little higher where less than the promise is accepted."""
+        """Return predictions raised by the share that is accepted."""
         return np.asarray(logs - np.log(self.accept))
 
     def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
-        """Of sets of one size: is every logarithm within its limit?"""
+        """Return which sets of one size are within their limits (logarithms)."""
         sizes = np.full(len(rates), rates.shape[1], np.int64)
         return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
 
     def to_document(self) -> dict[str, Any]:
-        """Everything about it in plain numbers and words."""
+        """Return the document of the model."""
         networks = {str(size): network.to_document() for size, network in self.together.items()}
         rest = {"accept": self.accept, "origin": dict(self.origin)}
         return {
@@ -101,26 +102,26 @@ class PublishedModel:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> PublishedModel:
-        """The model of a document; what does not fit together is refused."""
+        """Return the model of a document. Raises ConfigError for inconsistent parts."""
         head_of(document, "published")
         networks = {_size(size): Network.from_document(part) for size, part in part_of(document, "together").items()}
         if any(network.rising or len(network.shift) != 6 for network in networks.values()):
             raise ConfigError("not networks on six features", field="together")
         accept = document.get("accept")
         if isinstance(accept, bool) or not isinstance(accept, int | float) or not 0 < accept <= 1:
-            raise ConfigError("a share of the promise", field="accept", value=accept, above=0, at_most=1)
+            raise ConfigError("a share of the latency limit", field="accept", value=accept, above=0, at_most=1)
         alone = Polynomial.from_document(part_of(document, "alone"))
         return cls(alone, networks, float(accept), part_of(document, "origin"))
 
 
 def _size(text: str) -> int:
     if not text.isdecimal() or not 2 <= int(text) <= MAX_TOGETHER:
-        raise ConfigError("how many topics share a host", field="together", value=text, limit=f"2 to {MAX_TOGETHER}")
+        raise ConfigError("number of topics on a host", field="together", value=text, limit=f"2 to {MAX_TOGETHER}")
     return int(text)
 
 
 def features(rates: Vector, seconds: Vector) -> Vector:
-    """Six numbers a topic: its own interval, rate and load, and their sums over the others."""
+    """Return six features of each topic: its interval, rate and load, and their sums over the others."""
     own = np.stack((seconds, rates, seconds * rates), axis=-1)
     return np.concatenate((own, own.sum(axis=1, keepdims=True) - own), axis=-1)
 
@@ -128,19 +129,19 @@ def features(rates: Vector, seconds: Vector) -> Vector:
 def fit_published(
     runs: Mapping[int, Sequence[HostRun]], *, accept: float = 1.0, rounds: int = ROUNDS
 ) -> PublishedModel:
-    """The published model, fitted to runs by how many topics shared the host."""
+    """Fit the published model to runs by number of topics on the host."""
     networks = {size: fit_published_network(found, size, rounds) for size, found in runs.items() if size > 1}
     return PublishedModel(fit_polynomial(runs[1]), networks, accept)
 
 
 def fit_published_network(runs: Sequence[HostRun], size: int, rounds: int = ROUNDS) -> Network:
-    """The network for so many topics together."""
+    """Fit the network for a number of topics."""
     width = 100 if size >= 6 else 40
     return fit_network(inputs_of(runs), logs(runs), hidden=(width, width), rising=False, penalty=PENALTY, rounds=rounds)
 
 
 def fit_polynomial(runs: Sequence[HostRun]) -> Polynomial:
-    """The polynomial for a topic alone."""
+    """Fit the polynomial for a single topic."""
     inputs = inputs_of(runs)[:, :2]
     shift, scale = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
     weights = np.linalg.lstsq(_powers((inputs - shift) / scale), logs(runs), rcond=None)[0]
@@ -148,7 +149,7 @@ def fit_polynomial(runs: Sequence[HostRun]) -> Polynomial:
 
 
 def inputs_of(runs: Sequence[HostRun]) -> Vector:
-    """The features of every topic of every run, all of the same size."""
+    """Return the features of every topic of runs with the same number of topics."""
     rates, seconds, _ = columns([run.topics for run in runs], runs[0].host)
     return features(rates, seconds).reshape(-1, 6)
 

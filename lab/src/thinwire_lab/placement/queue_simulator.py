@@ -1,17 +1,13 @@
-"""A host in virtual time: one queue a topic, first come first served, all sharing the cores.
+"""Simulator of a host: one queue per topic, first come first served, with shared cores.
 
-What one machine cannot show is simulated: every topic has one worker; busy workers share the cores evenly, and every
-busy core slows the others a little. The schedule of messages is drawn in advance from a seed, and latency counts from
-the instant at which a message was meant to be sent.
+Every topic has one worker. Busy workers share the cores evenly, and every busy core slows the others slightly. The
+schedule of messages is drawn from a seed, and latency counts from the scheduled time of a message.
 
 >>> alone = simulate([TopicLoad("gps", rate=20, interval=0.01)], Host(), seed=1)
 >>> alone[0].messages > 2000, 0.01 < alone[0].p90 < 0.03
 (True, True)
 
-Training sets: which topics shared a host, and the p90 that each of them had.
-
-A sample is one topic of one run. Runs are measured on a host or simulated; a model does not ask which, its document
-says so.
+Training sets are runs: topics on a host with the p90 of each, simulated or measured.
 """
 
 from __future__ import annotations
@@ -30,18 +26,18 @@ from thinwire.placement.hosts import Host, TopicLoad, Vector
 Arrivals = Literal["poisson", "periodic"]
 
 SECONDS = 120.0
-"""of a run, as long as the published ones"""
+"""duration of a run, as in the publication"""
 WARM_UP = 5.0
 MAX_MESSAGES = 20_000_000
-"""of a run; more would not fit into memory"""
+"""limit of a run, because of memory"""
 
 
 class Latency(NamedTuple):
-    """What the messages of one topic met.
+    """Latency of the messages of one topic.
 
-    p50, p90: seconds within which half of them and nine in ten were done
-    late: share of messages later than the topic's promise
-    busy: share of one core that it used
+    p50, p90: quantiles in seconds
+    late: share of messages above the topic's latency limit
+    busy: share of one core in use
     """
 
     messages: int
@@ -60,7 +56,7 @@ def simulate(
     warm_up: float = WARM_UP,
     arrivals: Arrivals = "poisson",
 ) -> list[Latency]:
-    """Let the topics share a host for some time; what was sent is served to the end."""
+    """Simulate topics on a host for some time, until all messages are served."""
     _check(sum(topic.rate for topic in topics) * seconds)
     dice = np.random.Generator(np.random.PCG64(seed))
     sent = [_schedule(topic.rate, seconds, arrivals, dice) for topic in topics]
@@ -80,15 +76,15 @@ def simulate(
 
 def _check(messages: float) -> None:
     if messages > MAX_MESSAGES:
-        raise ConfigError("a run too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
+        raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
 
 
 def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Generator) -> Vector:
-    """Instants of sending; at least one, so that there is something to measure."""
+    """Return the times of sending; at least one."""
     if arrivals == "poisson":
         count = max(1, int(dice.poisson(rate * seconds)))
         return np.sort(dice.random(count) * seconds)
-    # every publisher sends once a second, each with a phase of its own
+    # every publisher sends once per second, each with its own phase
     publishers = max(1, round(rate))
     phases = dice.random(publishers)
     step = publishers / rate
@@ -97,16 +93,16 @@ def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.G
 
 
 def _work(mean: float, spread: float, count: int, dice: np.random.Generator) -> Vector:
-    """Gamma: never negative, with the spread that was asked for."""
+    """Draw the work of messages from a gamma distribution with this spread."""
     shape = 1.0 / spread**2
     return np.asarray(dice.gamma(shape, mean / shape, count))
 
 
 def _summary(topic: TopicLoad, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
     late = done - sent
-    kept = late[sent >= warm_up] if (sent >= warm_up).any() else late
-    half, most = np.quantile(kept, (0.5, 0.9)).tolist()
-    return Latency(len(kept), half, most, float(np.mean(kept > topic.promise)), busy)
+    counted = late[sent >= warm_up] if (sent >= warm_up).any() else late
+    p50, p90 = np.quantile(counted, (0.5, 0.9)).tolist()
+    return Latency(len(counted), p50, p90, float(np.mean(counted > topic.promise)), busy)
 
 
 @njit(cache=True)
@@ -119,10 +115,10 @@ def _serve(
     contention: float,
     done: Vector,
 ) -> None:
-    """When each message is done.
+    """Write the completion time of each message to `done`.
 
-    All busy workers advance at the same pace, so one count of work done (`passed`) serves them all: a message that is
-    begun ends when the count has grown by its work.
+    All busy workers advance at the same pace, so one counter of work (`passed`) is enough: a message ends when the
+    counter has grown by its work.
     """
     queues = len(offsets) - 1
     head, tail = offsets[:-1].copy(), offsets[:-1].copy()
@@ -155,7 +151,7 @@ def _serve(
 
 @njit()
 def _queue(offsets: NDArray[np.int64], message: int) -> int:
-    """The queue that a message belongs to."""
+    """Return the queue of a message."""
     queue = 0
     while offsets[queue + 1] <= message:
         queue += 1
@@ -163,16 +159,16 @@ def _queue(offsets: NDArray[np.int64], message: int) -> int:
 
 
 INTERVALS = (0.0123, 0.0273, 0.0421, 0.0496)
-"""seconds a message of the published experiments took, found from the rates they sustained"""
+"""seconds per message in the published experiments, derived from the sustained rates"""
 LABELS = (0.010, 0.020, 0.030, 0.040)
-"""what the publication calls them"""
+"""their names in the publication"""
 SUSTAINED = (78, 37, 24, 20)
-"""messages a second that a topic with each interval sustained alone, as published"""
+"""published messages per second that a single topic sustains, by interval"""
 
 
 @dataclass(frozen=True)
 class HostRun:
-    """Topics that shared a host, and the p90 of each, in seconds."""
+    """Topics on a host, and the p90 of each in seconds."""
 
     topics: tuple[TopicLoad, ...]
     host: Host
@@ -182,10 +178,10 @@ class HostRun:
 def random_topics(
     count: int, dice: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
 ) -> list[TopicLoad]:
-    """Topics as the publication drew them: an interval, and a whole rate up to what it sustains alone.
+    """Draw topics as in the publication: an interval, and an integer rate up to the sustained one.
 
-    low, high: the part of the range that rates come from
-    spare: messages a second that rates stay below what is sustained
+    low, high: part of the range of rates
+    spare: messages per second below the sustained rate
     """
     topics = []
     for number in range(count):
@@ -197,9 +193,9 @@ def random_topics(
 
 
 def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
-    """Topics of which half are nearly as fast as they can be, and half are slow: the other released generator.
+    """Draw topics with rates near either end of the range: the second released generator.
 
-    ends: how many rates at each end of the range they come from
+    ends: number of rates at each end
     """
     topics = []
     for number in range(count):
@@ -219,13 +215,13 @@ def random_runs(
     seconds: float = SECONDS,
     arrivals: Arrivals = "poisson",
 ) -> list[HostRun]:
-    """Simulated runs of randomly drawn topics, so many together."""
-    where, sets = host or Host(), random_sets(count, together, seed)
-    return [rerun(topics, where, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
+    """Return simulated runs of random topics, `together` on each host."""
+    chosen, sets = host or Host(), random_sets(count, together, seed)
+    return [rerun(topics, chosen, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
 
 
 def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, ...]]:
-    """Randomly drawn topics, so many together; the first of many are those of few."""
+    """Draw sets of `together` topics. A larger count starts with the same sets."""
     dice = np.random.Generator(np.random.PCG64([seed, together]))
     return [tuple(random_topics(together, dice)) for _ in range(count)]
 
@@ -237,11 +233,11 @@ def rerun(
     seconds: float = SECONDS,
     arrivals: Arrivals = "poisson",
 ) -> HostRun:
-    """The same topics once more, with other chances."""
+    """Run topics with other random numbers."""
     found = simulate(topics, host, list(seed), seconds=seconds, arrivals=arrivals)
     return HostRun(tuple(topics), host, tuple(latency.p90 for latency in found))
 
 
 def logs(runs: Sequence[HostRun]) -> Vector:
-    """The logarithm of every p90, run after run."""
+    """Return the logarithm of every p90, run by run."""
     return np.asarray(np.log([p90 for run in runs for p90 in run.p90]), np.float64)

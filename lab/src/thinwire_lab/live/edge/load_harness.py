@@ -31,7 +31,7 @@ from thinwire.errors import ConfigError
 from thinwire.ledger.histogram import Histogram
 from thinwire.placement import Host, TopicLoad
 from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
-from thinwire_lab.placement.measured_runs import MeasuredRun, Met
+from thinwire_lab.placement.measured_runs import MeasuredRun, TopicResult
 from thinwire_lab.placement.queue_simulator import INTERVALS, Arrivals
 
 FUNCTIONS = str(Path(__file__).parent / "functions")
@@ -163,11 +163,13 @@ def _collect_results(
     return MeasuredRun(host, met, configuration.arrivals, measuring.seconds, WARM_UP, measuring.burning, why)
 
 
-def _met(topic: TopicLoad, late: list[Late], worked: dict[str, float], measuring: Measuring, start: float) -> Met:
+def _met(
+    topic: TopicLoad, late: list[Late], worked: dict[str, float], measuring: Measuring, start: float
+) -> TopicResult:
     counted = [one.latency for one in late if one.due >= start + WARM_UP] or [one.latency for one in late] or [60.0]
     p50, p90, p99 = np.quantile(counted, (0.5, 0.9, 0.99)).tolist()
     wall, cpu = worked.get("wall", 0.0), worked.get("cpu", 0.0) if measuring.burning else 0.0
-    return Met(topic, len(counted), p50, p90, p99, wall, cpu, worked.get("spread", 0.0))
+    return TopicResult(topic, len(counted), p50, p90, p99, wall, cpu, worked.get("spread", 0.0))
 
 
 def _disturbances(

@@ -31,7 +31,13 @@ from thinwire.placement.load_balance import balanced
 from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import with_margin
 from thinwire_lab.placement.model_scores import fitted, outcome, score
-from thinwire_lab.placement.model_training import Sweep, TrainedModels, gathered, here, train_both
+from thinwire_lab.placement.model_training import (
+    Sweep,
+    TrainedModels,
+    in_process,
+    simulate_runs,
+    train_both,
+)
 from thinwire_lab.placement.published_heuristics import largest_sets
 from thinwire_lab.placement.published_model import PublishedModel
 from thinwire_lab.placement.queue_simulator import HostRun, logs, random_runs, random_topics, skewed_topics
@@ -44,10 +50,10 @@ FRESH = 100
 
 
 def accuracy(
-    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = here
+    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = in_process
 ) -> Mapping[str, Any]:
     """Both models on fresh runs of so many topics, and the ceiling."""
-    turns = [gathered(fresh, (together,), seed + FRESH, sweep, turn)[together] for turn in range(reruns + 1)]
+    turns = [simulate_runs(fresh, (together,), seed + FRESH, sweep, turn)[together] for turn in range(reruns + 1)]
     ceiling = np.mean([logs(turn) for turn in turns[1:]], axis=0)
     found = {"ours": score(both.ours, turns[0]), "published": score(both.published, turns[0])}
     figures = {f"{name} {what}": value for name, s in found.items() for what, value in s._asdict().items()}
@@ -217,7 +223,7 @@ class Occasion:
     data: folder with measured runs (`edge-runs.json`) or those of the authors; None: nothing measured is shown
     """
 
-    def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = here, data: Path | None = None) -> None:
+    def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = in_process, data: Path | None = None) -> None:
         self.scale, self.out, self.sweep, self.data = scale, out, sweep, data
 
     @cached_property

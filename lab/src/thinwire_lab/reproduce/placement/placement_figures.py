@@ -30,7 +30,7 @@ from thinwire_lab.placement.calibration import Calibration, Closeness, calibrate
 from thinwire_lab.placement.latency_model_training import fit_monotone_model
 from thinwire_lab.placement.measured_runs import MeasuredRun
 from thinwire_lab.placement.model_scores import fitted, score
-from thinwire_lab.placement.model_training import SIZES, gathered
+from thinwire_lab.placement.model_training import SIZES, simulate_runs
 from thinwire_lab.placement.published_model import fit_polynomial, fit_published_network, inputs_of
 from thinwire_lab.placement.queue_simulator import INTERVALS, LABELS, SUSTAINED, HostRun, logs, random_topics, simulate
 from thinwire_lab.placement.run_files import RUNS, read_runs
@@ -156,16 +156,16 @@ def run_rows(runs: Sequence[MeasuredRun]) -> list[tuple[Any, ...]]:
     """One row a configuration: the middle of its calm runs, and their spread."""
     alike: dict[tuple[Any, ...], list[MeasuredRun]] = defaultdict(list)
     for run in runs:
-        first = run.met[0]
+        first = run.results[0]
         alike[(*run.configuration, first.subscribers, first.publishers)].append(run)
     return [_row(some) for some in alike.values()]
 
 
 def _row(runs: list[MeasuredRun]) -> tuple[Any, ...]:
-    first, calm = runs[0].met[0], [run for run in runs if not run.disturbed]
-    p90 = [1000 * run.met[0].p90 for run in calm]
+    first, calm = runs[0].results[0], [run for run in runs if not run.disturbed]
+    p90 = [1000 * run.results[0].p90 for run in calm]
     told = (median(p90), min(p90), max(p90)) if p90 else (None, None, None)
-    about = (len(runs[0].met), first.topic.rate, 1000 * first.topic.interval, first.publishers, first.subscribers)
+    about = (len(runs[0].results), first.topic.rate, 1000 * first.topic.interval, first.publishers, first.subscribers)
     return (*about, *told, len(calm), len(runs) - len(calm))
 
 
@@ -215,7 +215,7 @@ def curves(occasion: Occasion) -> Iterator[Sheet]:
 
 
 def _polynomial(occasion: Occasion) -> Sheet:
-    runs = gathered(min(POINTS, occasion.scale.runs), (1,), 11, occasion.sweep)[1]
+    runs = simulate_runs(min(POINTS, occasion.scale.runs), (1,), 11, occasion.sweep)[1]
     cut = 6 * len(runs) // 10
     model = fit_polynomial(runs[:cut])
     told = [round(fitted(logs(some), model.predict(inputs_of(some)[:, :2])), 4) for some in (runs[:cut], runs[cut:])]
@@ -229,7 +229,7 @@ def _scatter(occasion: Occasion) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     drawn = []
     for k in (2, 6):
-        runs = gathered(min(100, occasion.scale.fresh), (k,), 1 + FRESH, occasion.sweep)[k]
+        runs = simulate_runs(min(100, occasion.scale.fresh), (k,), 1 + FRESH, occasion.sweep)[k]
         models: dict[str, LatencyModel] = {"published": occasion.both.published, "ours": occasion.both.ours}
         seen = 1000 * np.exp(logs(runs))
         series = {
@@ -245,8 +245,8 @@ def _scatter(occasion: Occasion) -> Sheet:
 
 def _curve(occasion: Occasion, letter: str, k: int) -> Sheet:
     scale, rows = occasion.scale, []
-    fresh = gathered(scale.fresh, (k,), 900, occasion.sweep)[k]
-    every = gathered(scale.runs, (k,), 5, occasion.sweep)[k]
+    fresh = simulate_runs(scale.fresh, (k,), 900, occasion.sweep)[k]
+    every = simulate_runs(scale.runs, (k,), 5, occasion.sweep)[k]
     for share in TRAINING_SHARES:
         runs = every[: max(10, int(share * scale.runs))]
         network, ours = fit_published_network(runs, k), fit_monotone_model(runs, fresh)
