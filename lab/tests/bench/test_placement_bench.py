@@ -18,7 +18,13 @@ from thinwire_lab.placement.queue_simulator import random_runs, simulate
 from thinwire_lab.placement.run_files import RUNS, write_runs
 from thinwire_lab.reproduce import find
 from thinwire_lab.reproduce.placement import placement_cells as cells
-from thinwire_lab.reproduce.placement.placement_cells import CLASSES, Occasion, PlacementScale, request, unknown_host
+from thinwire_lab.reproduce.placement.placement_cells import (
+    CLASSES,
+    PlacementExperiment,
+    PlacementScale,
+    request,
+    unknown_host,
+)
 from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen, measured, sensitivity
 
 SMALL = PlacementScale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
@@ -87,7 +93,7 @@ def test_every_figure_is_there():
 
 def test_sensitivity_finds_the_published_rates(tmp_path):
     pytest.importorskip("matplotlib")
-    background, alone, company = sensitivity(Occasion(SMALL, tmp_path))
+    background, alone, company = sensitivity(PlacementExperiment(SMALL, tmp_path))
     assert background.rows[-1][2] > 1.5 * background.rows[0][2]
     for _, published, simulated, *_ in alone.rows:
         assert simulated == pytest.approx(published, rel=0.15)
@@ -98,9 +104,9 @@ def test_sensitivity_finds_the_published_rates(tmp_path):
 @pytest.mark.slow
 def test_figures_at_a_small_size(tmp_path):
     pytest.importorskip("matplotlib")
-    occasion = Occasion(SMALL, tmp_path)
+    experiment = PlacementExperiment(SMALL, tmp_path)
     for figure in ("2", "3", "4"):
-        sheets = [sheet for make in FIGURES[figure] for sheet in make(occasion)]
+        sheets = [sheet for make in FIGURES[figure] for sheet in make(experiment)]
         assert all(sheet.rows for sheet in sheets), figure
         assert all(len(row) == len(sheet.columns) for sheet in sheets for row in sheet.rows), figure
         assert all(path.exists() for sheet in sheets for path in sheet.pictures), figure
@@ -120,11 +126,11 @@ def test_measured_runs_stand_apart(tmp_path):
     (released / "pubsub_p90_by_publishers_subscribers.csv").write_text(
         "#pub,#sub,p90,mean\n1,5,1.5,1\n2,5,9,1\n1,5,2.5,1\n"
     )
-    theirs, ours, fitted = measured(Occasion(SMALL, tmp_path, data=tmp_path))
+    theirs, ours, fitted = measured(PlacementExperiment(SMALL, tmp_path, data=tmp_path))
     assert theirs.rows == [(5, 2.0, 2)]
     assert len(ours.rows) == 4
     assert [row[0] for row in fitted.rows] == ["fitted to", "held back"]
-    assert not list(measured(Occasion(SMALL, tmp_path)))
+    assert not list(measured(PlacementExperiment(SMALL, tmp_path)))
 
 
 @pytest.mark.slow

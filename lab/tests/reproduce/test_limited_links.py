@@ -9,8 +9,8 @@ from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire_lab.bench.dictionary_bench import Pair, _agreement, _faster
 from thinwire_lab.live.link_limits import read_limits
-from thinwire_lab.reproduce.dictionaries.link_live import Notes, course
-from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, weighed
+from thinwire_lab.reproduce.dictionaries.link_live import Measurements, run_cell
+from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
     NAMED,
     PUBLISHING,
@@ -96,7 +96,7 @@ def test_named_cells_can_be_read() -> None:
 def test_methods_give_back_what_they_packed() -> None:
     messages = list(NamedStream("taxi-json").messages(300))
     packers = codecs(messages[:250])
-    sizes = [weighed(packers[method], messages[250:]).mean for method in METHODS]
+    sizes = [measure_load(packers[method], messages[250:]).mean for method in METHODS]
     assert sizes == sorted(sizes, reverse=True)
     assert [packers[method].unpack(packers[method].pack(messages[-1]), 4096) for method in METHODS] == [
         messages[-1]
@@ -121,7 +121,7 @@ def test_rows_report_distance_and_speedup() -> None:
 
 
 def test_notes_give_the_latencies_of_messages() -> None:
-    notes = Notes({5: 1.0, 6: 2.0}, {5: 1.5, 6: 2.5}, [{5: 1.2, 6: 2.2}], published=[2.5], received=[2.2])
+    notes = Measurements({5: 1.0, 6: 2.0}, {5: 1.5, 6: 2.5}, [{5: 1.2, 6: 2.2}], published=[2.5], received=[2.2])
     found = notes.outcome(start=1.0)
     assert found.figures() == pytest.approx(
         LinkOutcome(publishing=1.5, receiving=1.2, answered=(0.5, 0.5), delivered=(0.2, 0.2)).figures()
@@ -134,7 +134,7 @@ def test_live_is_never_faster_than_the_line() -> None:
 
     async def scenario() -> LinkOutcome:
         async with EmbeddedServer() as server:
-            return (await course(cell, Plain(), messages, server.port))[0]
+            return (await run_cell(cell, Plain(), messages, server.port))[0]
 
     live = asyncio.run(scenario())
     virtual = simulate(cell, Load(tuple(map(len, messages))))

@@ -34,7 +34,7 @@ from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRI
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, RATE, balance, courses
 from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, knees
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES
-from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, weighed
+from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, LinkOutcome, simulate, times_faster
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, messages_of, run_cell
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
@@ -191,11 +191,11 @@ async def _measured(setting: Setting, port: int) -> AsyncIterator[Pair]:
 
 
 async def _pair(name: str, method: str, cell: Cell, codec: Codec, messages: list[bytes], port: int) -> Pair:
-    from thinwire_lab.reproduce.dictionaries.link_live import calm, unhindered
+    from thinwire_lab.reproduce.dictionaries.link_live import measure_base_cost, run_undisturbed
 
-    load = weighed(codec, messages)
-    store = await unhindered(cell, codec, messages, port, BUSY)
-    live, late = await calm(cell, codec, messages, port, BUSY)
+    load = measure_load(codec, messages)
+    store = await measure_base_cost(cell, codec, messages, port, BUSY)
+    live, late = await run_undisturbed(cell, codec, messages, port, BUSY)
     # packing and unpacking are part of what a message takes this process
     virtual = simulate(cell, replace(load, pack=0.0, unpack=0.0), store=store)
     return Pair(name, method, cell, load, live, virtual, store, late)

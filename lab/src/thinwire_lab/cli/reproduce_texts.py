@@ -33,7 +33,7 @@ from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import ThesisScale as ThesisSheetScale
 from thinwire_lab.reproduce.placement import placement_figures as placement
 from thinwire_lab.reproduce.placement.placement_cells import QUICK as PLACEMENT_CELLS_QUICK
-from thinwire_lab.reproduce.placement.placement_cells import Occasion
+from thinwire_lab.reproduce.placement.placement_cells import PlacementExperiment
 from thinwire_lab.reproduce.placement.placement_cells import PlacementScale as PlacementCellsScale
 from thinwire_lab.reproduce.workload.workload_figures import FIGURES as WORKLOAD_FIGURES_FIGURES
 from thinwire_lab.reproduce.workload.workload_figures import NAME as WORKLOAD_FIGURES_NAME
@@ -168,10 +168,10 @@ def reproduce_placement(
     document: dict[str, Any] = {"experiment": "placement", "paper": paper, "quick": quick}
     out.mkdir(parents=True, exist_ok=True)
     with cell_runner(master, output, app="thinwire reproduce placement") as sweep:
-        occasion = Occasion(PLACEMENT_CELLS_QUICK if quick else PlacementCellsScale(), out, sweep, data)
+        experiment = PlacementExperiment(PLACEMENT_CELLS_QUICK if quick else PlacementCellsScale(), out, sweep, data)
         for name, makers in wanted.items():
             document[name] = []
-            for sheet in (sheet for make in makers for sheet in make(occasion)):
+            for sheet in (sheet for make in makers for sheet in make(experiment)):
                 show(output, sheet)
                 document[name].append(sheet.document)
     return document

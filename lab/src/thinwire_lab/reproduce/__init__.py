@@ -1,4 +1,4 @@
-"""Published tables and figures again, ours beside theirs: experiments by name."""
+"""Reproduction of published tables and figures, with the published values beside ours."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The list of what can be reproduced."""
+"""Experiments that can be reproduced."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from thinwire.errors import ConfigError
 
 @dataclass(frozen=True)
 class Experiment:
-    """A publication whose figures we make again.
+    """A publication whose figures are reproduced.
 
-    figures: number of the figure -> what it shows
+    figures: title by number
     """
 
     name: str
@@ -35,9 +35,9 @@ EXPERIMENTS = {
         "S. Khare et al.: Scalable Edge Computing for Low Latency Data Dissemination in Topic-based Publish/Subscribe, "
         "2018",
         {
-            1: "sensitivity: p90 over the rate, alone and in company (simulated)",
-            2: "table I and learning curves: how well models tell the p90 (simulated)",
-            3: "heuristics for 10 to 70 topics: hosts, time and broken promises (simulated)",
+            1: "sensitivity: p90 over the rate, alone and with other topics (simulated)",
+            2: "table I and learning curves: accuracy of models of the p90 (simulated)",
+            3: "heuristics for 10 to 70 topics: hosts, time and violated latency limits (simulated)",
             4: "the hybrid heuristic from k' = 1 to 6 (simulated)",
         },
     ),
@@ -45,14 +45,14 @@ EXPERIMENTS = {
 
 
 def find(name: str) -> Experiment:
-    """The experiment of this name.
+    """Return the experiment with this name.
 
     >>> sorted(find("virtual-events").figures)
     [5, 6, 7]
     """
     if name not in EXPERIMENTS:
         raise ConfigError(
-            "no such experiment",
+            "unknown experiment",
             experiment=name,
             choose_from=sorted([*EXPERIMENTS, "conformance", "dictionaries", "workload"]),
         )

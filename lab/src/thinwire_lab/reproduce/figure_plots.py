@@ -1,4 +1,4 @@
-"""The figures as pictures: PNG to look at, SVG to print."""
+"""Plots of figures as PNG and SVG files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from thinwire_lab.reproduce.virtual_events.virtual_event_figures import KINDS, P
 
 THEIRS, OURS = "#b8c4ce", "#1f6f8b"
 STAGE_COLOURS = ("#5c6b73", "#1f6f8b", "#4fb0ae", "#b8c4ce")
-AXIS = "MB for a million events"
+AXIS = "MB per million events"
 LINES = {"json": "#5c6b73", "thinwire": "#1f6f8b"}
 
 
 def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
-    """Published and measured sizes of the formats, side by side."""
+    """Plot published and measured sizes of the formats."""
     figure, axes = sheet("Baseline without reduction (figure 5)", width=7.0)
     names = list(sizes)
     published = [float(PUBLISHED[name]) for name in names]
@@ -25,7 +25,7 @@ def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
 
 
 def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
-    """Four bars a format: raw, the two hops, reconstructed; beside our frames the events are weighed as JSON."""
+    """Plot four bars per format: raw, the two hops, reconstructed. For frames, events are counted as JSON."""
     figure, axes = sheet("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
     names = [stage.format.replace(", ", "\npredictor ") for stage in stages]
     columns = zip(*(stage.per_event for stage in stages), strict=True)
@@ -34,8 +34,8 @@ def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
 
 
 def figure_7(chains: Sequence[ChainFigure], folder: Path) -> list[Path]:
-    """Processor and memory of the whole chain over time; the band is the spread between runs."""
-    figure, axes = sheet("Whole chain over time (figure 7)", width=11.0, panels=2)
+    """Plot processor time and memory of all processes over time; the band is the spread between runs."""
+    figure, axes = sheet("All processes over time (figure 7)", width=11.0, panels=2)
     for axis, label, place in zip(axes, ("cores", "resident memory, MB"), (0, 2), strict=True):
         axis.set_ylabel(label)
         axis.set_xlabel("seconds")
@@ -56,21 +56,21 @@ def _band(axes: Any, mean: list[float], spread: list[float], label: str, colour:
 
 
 def sheet(title: str, width: float, panels: int = 1, height: float = 4.2) -> tuple[Any, Any]:
-    """An empty figure, and its axes; a list of them where it has several panels."""
-    # A figure of its own, never pyplot's: nothing global, and no window system is asked for.
+    """Return an empty figure and its axes; a list if it has several panels."""
+    # Without pyplot there is no global state, and no window system is needed.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    every = [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
-    every[0].set_title(title, loc="left", fontsize=11)
-    for axes in every:
+    panes = [figure.add_subplot(1, panels, index + 1) for index in range(panels)]
+    panes[0].set_title(title, loc="left", fontsize=11)
+    for axes in panes:
         axes.set_ylabel(AXIS)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#e6e9ec")
         axes.set_axisbelow(True)
-    return figure, every[0] if panels == 1 else every
+    return figure, panes[0] if panels == 1 else panes
 
 
 def _groups(axes: Any, names: list[str], series: Mapping[str, list[float]], colours: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ def _short(value: float) -> str:
 
 
 def save(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure both ways."""
+    """Write a figure as PNG and SVG."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
     for path in paths:

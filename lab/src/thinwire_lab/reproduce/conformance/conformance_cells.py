@@ -1,23 +1,19 @@
-"""The points of the conformance figures, each a function of one cell of a grid: parameters by name, figures by name.
+"""Points of the conformance figures, as functions of grid cells.
 
-So a sweep may run in this process or as a Spark job; both take and give what JSON has. `data` is a folder of
+Parameters and results are JSON values, so that a sweep runs in this process or as a Spark job. `data` is a folder of
 recordings, or None for the market sample.
 
 >>> point = dissemination(nodes=100, subscriptions=300, sources=2)
 >>> point["SRI maintenance"] < point["SF maintenance"] / 5
 True
 
-What a figure of the conformance thesis is made of, and how much is computed for it.
-
-Conjunctions on Chord: who stores them, who asks whom over how many hops, and how long a subscriber waits.
-
-A source's values go to its segment of the ring, as one multicast a minute; a conjunction is stored with a node of its
-strongest source's segment. A question goes over the ring to a node of the other segment and is answered straight; nodes
-ask each other once a minute, whatever for. What fires goes from there to the subscriber, the values of all sources in
-one message.
+Conjunctions on Chord. The values of a source go to its segment of the ring, as one multicast per minute. A conjunction
+is stored at a node of the segment of its strongest source. A request goes over the ring to a node of the other segment,
+and the reply is direct; a node requests each value at most once per minute. A delivery goes to the subscriber as one
+message with the values of all sources.
 
 >>> point = composite(nodes=100, subscriptions=60, dimension=3, sources=6)
->>> point["watched questions"] < point["chaining questions"] < point["fanning questions"]
+>>> point["watched requests"] < point["chaining requests"] < point["fanning requests"]
 True
 """
 
@@ -56,10 +52,10 @@ SOURCES = 30
 
 @dataclass(frozen=True)
 class ConformanceScale:
-    """How much is computed.
+    """Size of the computation.
 
-    nodes: the largest network; sizes double from 100
-    data: folder of recordings; without it the market sample
+    nodes: largest network; sizes double from 100
+    data: folder of recordings; by default the market sample
     """
 
     nodes: int = LARGEST
@@ -74,7 +70,7 @@ class ConformanceScale:
 
     @property
     def sizes(self) -> list[int]:
-        """The networks.
+        """The network sizes.
 
         >>> ConformanceScale(nodes=700).sizes
         [100, 200, 400, 700]
@@ -89,11 +85,11 @@ class ConformanceScale:
 
 @dataclass(frozen=True)
 class ConformanceFigure:
-    """A figure of the thesis, made again.
+    """A reproduced figure of the thesis.
 
-    shape: what the thesis says of it
-    axis: the parameter that is varied
-    measures: what is shown -> its name in a cell's answer; a panel each
+    shape: statement of the thesis about it
+    axis: the varied parameter
+    measures: label -> name in the results of a cell; one panel each
     series: the curves
     """
 
@@ -107,13 +103,13 @@ class ConformanceFigure:
     cells: Callable[[ConformanceScale], list[Cell]]
 
     def rows(self, scale: ConformanceScale, run: Run) -> list[dict[str, Any]]:
-        """The points: parameters of the cell and figures together."""
+        """Return the points: parameters and results of each cell."""
         grid = self.cells(scale)
         return [{**cell, **found} for cell, found in zip(grid, run(self.function, grid, _weight), strict=True)]
 
 
 def grown(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
-    """How each curve goes from its first point to its last, in words, the lowest end first.
+    """Describe each curve by its first, last and highest point, lowest end first.
 
     >>> figure = ConformanceFigure("0", "", "", "nodes", {}, ("SF", "MFD"), dict, lambda scale: [])
     >>> points = [(2.0, 1.0), (3.0, 2.0), (3.0, 1.0)]
@@ -128,25 +124,25 @@ def grown(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
 
 def _course(points: Sequence[float]) -> str:
     first, last, highest = points[0], points[-1], max(points)
-    said = f"{first:.3g} -> {last:.3g}"
+    course = f"{first:.3g} -> {last:.3g}"
     if highest > max(first, last):
-        return f"{said} (highest {highest:.3g})"
-    return f"{said} (x{last / first:.2f})" if first else said
+        return f"{course} (highest {highest:.3g})"
+    return f"{course} (x{last / first:.2f})" if first else course
 
 
 def _weight(cell: Cell) -> float:
-    """How much work a cell is: every subscription has a way over the ring, every node its fingers."""
+    """Return the work of a cell: routes of subscriptions and fingers of nodes."""
     return float(cell.get("nodes", 100) + cell.get("subscriptions", 100))
 
 
 def ratio(threshold: int, data: str | None = None, sources: int = SOURCES, seed: int = 1) -> dict[str, float]:
-    """How much more OnlineGreedy delivers than would have sufficed, on the average, and stock by stock."""
+    """Return deliveries of OnlineGreedy relative to the optimum, on average and per stock."""
     by_stock: dict[str, list[float]] = {}
     for name, values in _streams(data, sources, seed, 0.0).items():
         found = len(greedy(values, threshold)) / len(global_optimum(values, threshold))
         by_stock.setdefault(name.partition("/")[0], []).append(found)
-    every = [found for stock in by_stock.values() for found in stock]
-    return {"all ratio": float(np.mean(every)), **{f"{k} ratio": float(np.mean(v)) for k, v in by_stock.items()}}
+    ratios = [found for stock in by_stock.values() for found in stock]
+    return {"all ratio": float(np.mean(ratios)), **{f"{k} ratio": float(np.mean(v)) for k, v in by_stock.items()}}
 
 
 def dissemination(
@@ -157,7 +153,7 @@ def dissemination(
     sources: int = SOURCES,
     seed: int = 1,
 ) -> dict[str, float]:
-    """What every scheme costs on one network; `synthetic` is the share of sources that attack decomposed filters."""
+    """Return the costs of every scheme on one network; `synthetic` is the share of sources with attack streams."""
     streams = _streams(data, sources, seed, synthetic)
     found = simulate(nodes, streams, subscriptions, tuple(SCHEMES), seed)
     measures = {name: costs.document() for name, costs in found.items()}
@@ -173,7 +169,7 @@ def turnover(
     sources: int = 6,
     seed: int = 1,
 ) -> dict[str, float]:
-    """What every scheme bears where this share of the nodes is replaced in every interval; each source on its own."""
+    """Return the churn costs of every scheme if this share of nodes is replaced per interval, as mean over sources."""
     streams = list(_streams(data, sources, seed, 0.0).values())
     found: dict[str, float] = {}
     for name in SCHEMES:
@@ -185,7 +181,7 @@ def turnover(
 
 @lru_cache(maxsize=4)
 def _streams(data: str | None, sources: int, seed: int, synthetic: float) -> Streams:
-    """Bars in ticks of half a standard deviation; the last ones give way to attacks of the same length."""
+    """Return bars in ticks of half a standard deviation; the last ones are replaced by attacks of equal length."""
     streams = {name: scaled(cents, SIGMA) for name, cents in bars(data, sources, seed).items()}
     replaced = list(streams)[len(streams) - round(synthetic * len(streams)) :]
     for number, name in enumerate(replaced):
@@ -194,11 +190,11 @@ def _streams(data: str | None, sources: int, seed: int, synthetic: float) -> Str
 
 
 TRAINING = 0.1
-"""share of the values that the strength of predicates is taken from"""
+"""share of the values used to compute the strength of predicates"""
 
 
-class _Ground(NamedTuple):
-    """Segments on a ring: a row of nodes for each source, its publisher, and what a value costs that goes to all."""
+class _Layout(NamedTuple):
+    """Segments on a ring: a row of nodes for each source, its publisher, and the messages of a multicast to all."""
 
     ring: Ring
     segments: Ticks
@@ -214,36 +210,36 @@ def composite(
     sources: int = SOURCES,
     seed: int = 1,
 ) -> dict[str, float]:
-    """What conjunctions of so many sources cost, a subscription and minute, under every scheme."""
+    """Return the costs of conjunctions of `dimension` sources per subscription and minute, under every scheme."""
     values = _values(data, sources, seed)
     before = max(2, int(TRAINING * len(values)))
-    wanted = draw(change_rates(values[:before]), dimension, subscriptions, seed, PINNED.largest)
-    ground, rng = _ground(nodes, values.shape[1], seed), np.random.default_rng([seed, nodes, dimension])
-    width = ground.segments.shape[1]
+    subscribed = draw(change_rates(values[:before]), dimension, subscriptions, seed, PINNED.largest)
+    layout, rng = _layout(nodes, values.shape[1], seed), np.random.default_rng([seed, nodes, dimension])
+    width = layout.segments.shape[1]
     homes = rng.integers(0, nodes, subscriptions)
-    stored = ground.segments[wanted.sources[:, 0], np.arange(subscriptions) % width]
-    onward = float(hops(ground.ring, stored, homes).mean())
-    found = {"any subscription": float(hops(ground.ring, homes, stored).mean())}
-    inward = float(hops(ground.ring, ground.publishers[:, None], ground.segments).mean())
-    between = _between(ground, rng)
+    stored = layout.segments[subscribed.sources[:, 0], np.arange(subscriptions) % width]
+    onward = float(hops(layout.ring, stored, homes).mean())
+    found = {"any subscription": float(hops(layout.ring, homes, stored).mean())}
+    inward = float(hops(layout.ring, layout.publishers[:, None], layout.segments).mean())
+    between = _between(layout, rng)
     for name in CONJUNCTION_COSTS_SCHEMES:
-        costs = _costs(values[before:], wanted, name, between, width, ground.multicast)
+        costs = _costs(values[before:], subscribed, name, between, width, layout.multicast)
         delivery = costs["fired"] * onward
-        found |= {f"{name} {measure}": costs[measure] for measure in ("questions", "maintenance")}
+        found |= {f"{name} {measure}": costs[measure] for measure in ("requests", "maintenance")}
         found |= {f"{name} delivery": delivery, f"{name} total": costs["maintenance"] + delivery}
         found[f"{name} latency"] = inward + costs["waited"] + onward
     return found
 
 
 def _costs(
-    values: Ticks, wanted: Conjunctions, name: str, between: Ticks, width: int, multicast: int
+    values: Ticks, subscribed: Conjunctions, name: str, between: Ticks, width: int, multicast: int
 ) -> dict[str, float]:
-    costs = conjunction_costs(values, wanted, CONJUNCTION_COSTS_SCHEMES[name], between, width)
+    costs = conjunction_costs(values, subscribed, CONJUNCTION_COSTS_SCHEMES[name], between, width)
     share = 1 / (costs.subscriptions * costs.ticks)
-    questions = costs.merged_messages * share
+    requests = costs.merged_messages * share
     return {
-        "questions": questions,
-        "maintenance": questions + multicast / costs.subscriptions,
+        "requests": requests,
+        "maintenance": requests + multicast / costs.subscriptions,
         "fired": costs.fired * share,
         "waited": costs.latency,
     }
@@ -251,26 +247,26 @@ def _costs(
 
 @lru_cache(maxsize=4)
 def _values(data: str | None, sources: int, seed: int) -> Ticks:
-    """A column a source, a row a minute; sources of ten volatilities, each in its turn."""
+    """Return values with one column per source and one row per minute; sources have ten volatilities in turn."""
     cents = list(bars(data, sources, seed).values())
     length = min(map(len, cents))
     columns = [scaled(of[:length], float(VOLATILITIES[k % len(VOLATILITIES)])) for k, of in enumerate(cents)]
     return np.stack(columns, axis=1)
 
 
-def _ground(nodes: int, sources: int, seed: int) -> _Ground:
+def _layout(nodes: int, sources: int, seed: int) -> _Layout:
     ring = Ring.random(nodes, seed, PINNED.bits)
     firsts = np.array([ring.successor(key_of(f"source {k}", ring.bits)) for k in range(sources)])
     segments = (firsts[:, None] + np.arange(min(PINNED.processors, nodes))) % nodes
     publishers = np.random.default_rng([seed, nodes]).integers(0, nodes, sources)
     pairs = zip(publishers.tolist(), segments.tolist(), strict=True)
     multicast = sum(len(np.unique(routes(ring, [start], segment).nodes)) for start, segment in pairs)
-    return _Ground(ring, segments, publishers, multicast)
+    return _Layout(ring, segments, publishers, multicast)
 
 
-def _between(ground: _Ground, rng: np.random.Generator) -> Ticks:
-    """Hops from a node of each segment to a node of each other one."""
-    count, width = ground.segments.shape
-    senders = ground.segments[np.arange(count)[:, None], rng.integers(0, width, (count, count))]
-    receivers = ground.segments[np.arange(count)[None, :], rng.integers(0, width, (count, count))]
-    return np.maximum(hops(ground.ring, senders, receivers), 1)
+def _between(layout: _Layout, rng: np.random.Generator) -> Ticks:
+    """Return hops from a node of each segment to a node of each other one."""
+    count, width = layout.segments.shape
+    senders = layout.segments[np.arange(count)[:, None], rng.integers(0, width, (count, count))]
+    receivers = layout.segments[np.arange(count)[None, :], rng.integers(0, width, (count, count))]
+    return np.maximum(hops(layout.ring, senders, receivers), 1)

@@ -1,10 +1,8 @@
-"""The figures of the conformance thesis: what each varies, what it shows, what the thesis says of its shape.
+"""Figures of the conformance thesis: the varied parameter, the measures, and the statement of the thesis on each.
 
-The thesis' own scheme, MCF, shares upper filters among thresholds and then misses deliveries; here it keeps a filter
-for every threshold, which is exact and costs more. So where the thesis' MCF stands, look for ours: SRT and SRI. Of
-composite subscriptions ours is the watched predicate.
-
-The conformance figures as pictures: curves over what is varied, a panel a measure.
+The scheme of the thesis, MCF, shares upper filters among thresholds and then misses deliveries. Here it has a filter
+for every threshold, which is exact and costs more. Our own schemes are SRT and SRI, and the watched predicate for
+composite subscriptions.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import Any
 from thinwire.analysis.analysis_cells import Cell
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES
-from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as WAYS
+from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, composite
 from thinwire_lab.reproduce.figure_plots import save, sheet
@@ -25,16 +23,16 @@ NAME = "conformance"
 PAPER = "L. Chen: Conformance Preserving Data Dissemination for Large-Scale Peer to Peer Systems, dissertation, 2011"
 
 DENSITY = 62.5
-"""subscriptions a node, where they grow with the network: a hundred thousand on 1,600 nodes"""
+"""subscriptions per node if they grow with the network: 100,000 on 1,600 nodes"""
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
 MODERATE = 0.2
 DIMENSIONS = (2, 3, 4, 5)
 
 
 def chosen(figure: str | None) -> list[ConformanceFigure]:
-    """One figure, or all of them."""
+    """Return one figure, or all."""
     if figure is not None and figure not in FIGURES:
-        raise ConfigError("no such figure", figure=figure, choose_from=list(FIGURES))
+        raise ConfigError("unknown figure", figure=figure, choose_from=list(FIGURES))
     return list(FIGURES.values()) if figure is None else [FIGURES[figure]]
 
 
@@ -66,9 +64,9 @@ def _dimensions(scale: ConformanceScale) -> list[Cell]:
 
 
 _COSTS = {
-    "maintenance, messages an event": "maintenance",
-    "delivery, messages an event": "delivery",
-    "dissemination, messages an event": "total",
+    "maintenance, messages per event": "maintenance",
+    "delivery, messages per event": "delivery",
+    "dissemination, messages per event": "total",
 }
 _LATENCY = {"latency, hops": "latency"}
 _ALL = tuple(SCHEMES)
@@ -76,10 +74,10 @@ _ALL = tuple(SCHEMES)
 _DISSEMINATION = [
     ConformanceFigure(
         "4.2",
-        "OnlineGreedy to the optimum known afterwards, by threshold",
+        "deliveries of OnlineGreedy relative to the offline optimum, by threshold",
         "about 1.5 for most thresholds from 1 to 63, average over all stocks",
         "threshold",
-        {"delivered to the optimum": "ratio"},
+        {"deliveries relative to the optimum": "ratio"},
         ("all", "aig", "bac", "ibm", "spy", "sample"),
         cells.ratio,
         _thresholds,
@@ -87,18 +85,18 @@ _DISSEMINATION = [
     ConformanceFigure(
         "4.6",
         "messages to register a subscription, by network size",
-        "logarithmic; hardly any difference between the schemes",
+        "logarithmic; almost no difference between the schemes",
         "nodes",
-        {"messages a subscription": "subscription"},
+        {"messages per subscription": "subscription"},
         _ALL,
         cells.dissemination,
         _networks,
     ),
     ConformanceFigure(
         "4.7",
-        "messages an event, by network size",
-        "logarithmic; maintenance SF highest, MCF below MFD; delivery SF lowest, MFD highest; in all MCF 70 % below SF "
-        "and 30 % below MFD",
+        "messages per event, by network size",
+        "logarithmic; maintenance SF highest, MCF below MFD; delivery SF lowest, MFD highest; in total MCF 70 % below "
+        "SF and 30 % below MFD",
         "nodes",
         _COSTS,
         _ALL,
@@ -117,18 +115,18 @@ _DISSEMINATION = [
     ),
     ConformanceFigure(
         "4.9",
-        "deliveries of thresholds an event, by the share of sources that attack decomposed filters",
-        "SF lowest, MCF close to it, MFD drifts away",
+        "deliveries of thresholds per event, by the share of sources with attack streams",
+        "SF lowest, MCF close to it, MFD diverges",
         "synthetic",
-        {"deliveries an event": "length"},
+        {"deliveries per event": "length"},
         _ALL,
         cells.dissemination,
         _attacked,
     ),
     ConformanceFigure(
         "4.10",
-        "messages an event, by network size; subscriptions grow with it, a fifth of the sources attack",
-        "linear in subscriptions; maintenance SF highest, MCF lowest; delivery MFD highest; in all MFD catches up with "
+        "messages per event, by network size; subscriptions grow with it, a fifth of the sources are attack streams",
+        "linear in subscriptions; maintenance SF highest, MCF lowest; delivery MFD highest; in total MFD reaches "
         "SF at 1,600 nodes and 100,000 subscriptions",
         "nodes",
         _COSTS,
@@ -154,18 +152,18 @@ _COMPOSITE = [
         "messages to register a composite subscription, by network size",
         "logarithmic",
         "nodes",
-        {"messages a subscription": "subscription"},
+        {"messages per subscription": "subscription"},
         ("any",),
         composite,
         _composite,
     ),
     ConformanceFigure(
         "5.8",
-        "messages of a subscription and minute, by network size; two sources each",
-        "maintenance, delivery and both together grow with the logarithm",
+        "messages per subscription and minute, by network size; two sources each",
+        "maintenance, delivery and their sum are logarithmic",
         "nodes",
-        {name.replace("an event", "a subscription and minute"): of for name, of in _COSTS.items()},
-        tuple(WAYS),
+        {name.replace("per event", "per subscription and minute"): of for name, of in _COSTS.items()},
+        tuple(COMPOSITE_SCHEMES),
         composite,
         _composite,
     ),
@@ -175,17 +173,17 @@ _COMPOSITE = [
         "logarithmic",
         "nodes",
         _LATENCY,
-        tuple(WAYS),
+        tuple(COMPOSITE_SCHEMES),
         composite,
         _composite,
     ),
     ConformanceFigure(
         "5.10",
-        "messages of a subscription and minute, by the number of its sources",
+        "messages per subscription and minute, by the number of its sources",
         "chaining lowest, fanning highest, hybrid close to chaining",
         "dimension",
-        {"maintenance, messages": "maintenance", "questions alone, messages": "questions"},
-        tuple(WAYS),
+        {"maintenance, messages": "maintenance", "requests only, messages": "requests"},
+        tuple(COMPOSITE_SCHEMES),
         composite,
         _dimensions,
     ),
@@ -195,7 +193,7 @@ _COMPOSITE = [
         "fanning lowest, chaining highest, hybrid close to fanning",
         "dimension",
         _LATENCY,
-        tuple(WAYS),
+        tuple(COMPOSITE_SCHEMES),
         composite,
         _dimensions,
     ),
@@ -210,25 +208,25 @@ OTHERS = ("#1f6f8b", "#5c6b73", "#b08a3e", "#a4564f", "#4fb0ae", "#8a76a8")
 
 
 def draw(figure: ConformanceFigure, rows: Rows, folder: Path) -> list[Path]:
-    """One figure: PNG to look at, SVG to print."""
+    """Plot a figure as PNG and SVG."""
     panels = len(figure.measures)
     title = fill(f"{figure.what} (figure {figure.number})", 70)
     sheet_, axes = sheet(title, width=4.6 * panels + 1.0, panels=panels)
-    every = [axes] if panels == 1 else axes
-    for panel, (label, measure) in zip(every, figure.measures.items(), strict=True):
+    panes = [axes] if panels == 1 else axes
+    for panel, (label, measure) in zip(panes, figure.measures.items(), strict=True):
         _curves(panel, figure, rows, measure)
         panel.set_ylabel(label)
         panel.set_xlabel(figure.axis)
         panel.set_ylim(bottom=0)
-    every[0].legend(frameon=False, fontsize=9)
+    panes[0].legend(frameon=False, fontsize=9)
     return save(sheet_, folder / f"figure-{figure.number}")
 
 
 def _curves(axes: Any, figure: ConformanceFigure, rows: Rows, measure: str) -> None:
-    for place, name in enumerate(figure.series):
+    for index, name in enumerate(figure.series):
         points = [(row[figure.axis], row[f"{name} {measure}"]) for row in rows if f"{name} {measure}" in row]
         if points:
-            colour = COLOURS.get(name, OTHERS[place % len(OTHERS)])
+            colour = COLOURS.get(name, OTHERS[index % len(OTHERS)])
             axes.plot(*zip(*points, strict=True), label=name, color=colour, marker="o", markersize=3)
     if figure.axis == "nodes":
         # On this axis a straight line is logarithmic growth.

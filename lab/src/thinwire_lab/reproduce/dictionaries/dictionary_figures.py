@@ -1,6 +1,6 @@
-"""Figures of the thesis about policies: over time, by settings, by batch size; drawn, and printed as drawn.
+"""Figures of the thesis on policies (over time, by settings, by batch size) and on single dictionaries.
 
-Figures of the thesis about single dictionaries: history, size, usage, likeness; drawn, and printed as drawn.
+Each function returns the table of a figure and writes its plot.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
 
 OVER_TIME = ("deflate", "single", "fixed rate", "adaptive", "predict", "ours")
 MOST_BATCHED = 100_000
-"""messages of a stream that batches are tried on"""
+"""messages of a stream for batches"""
 
 
 def figure_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -61,12 +61,14 @@ def figure_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     (row,) = [r for r in policy_rows(scale, run, stream, ["predict"]) if r["topology"] == "1:1"][:1]
     lives = expected_and_seen(row["decisions"])
     numbers = list(range(1, len(lives) + 1))
-    series = {"expected": (numbers, [e for e, _ in lives]), "lived": (numbers, [s for _, s in lives])}
-    title = f"Lives of dictionaries, {row['stream']} (figure 5.4.2)"
+    series = {"expected": (numbers, [e for e, _ in lives]), "actual": (numbers, [s for _, s in lives])}
+    title = f"Lifetimes of dictionaries, {row['stream']} (figure 5.4.2)"
     pictures = plots.lines(out / "figure-5.4.2", title, series, ("dictionary", "messages"), dots=True)
     table: list[tuple[Any, ...]] = [(number, *life) for number, life in zip(numbers, lives, strict=True)]
     table += [(len(lives) + 1, life, "in use") for life in still_expected(row["decisions"])]
-    return Sheet("figure 5.4.2: lives that Predict expected", ("dictionary", "expected", "lived"), table, (), pictures)
+    return Sheet(
+        "figure 5.4.2: lifetimes expected by Predict", ("dictionary", "expected", "actual"), table, (), pictures
+    )
 
 
 def figure_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -81,7 +83,7 @@ def figure_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         out / "figure-5.4.3", "Settings against the best ones (figure 5.4.3)", groups, "points of bytes saved"
     )
     table = [(policy, min(below), sorted(below)[len(below) // 2], max(below)) for policy, below in groups.items()]
-    notes = ("thesis: Single as much as 25 points below its best settings, Adaptive as much as 6",)
+    notes = ("thesis: Single up to 25 points below its best settings, Adaptive up to 6",)
     return Sheet("figure 5.4.3: settings", ("policy", "worst", "median", "best"), table, notes, pictures)
 
 
@@ -125,13 +127,13 @@ def _batches(scale: ThesisScale, run: Run, out: Path, number: str, publishers: i
     for batch in batches:
         theirs = published.MEANS.get(batch, {})
         column = 0 if publishers == 1 else 1
-        told = [theirs.get(p, (None, None))[column] for p in ("deflate", "predict")]
-        table.append((batch, *told, *(_mean(rows, p, batch) for p in policies)))
+        values = [theirs.get(p, (None, None))[column] for p in ("deflate", "predict")]
+        table.append((batch, *values, *(_mean(rows, p, batch) for p in policies)))
     series = {p: (list(batches), [_mean(rows, p, batch) for batch in batches]) for p in policies}
     title = f"Batches, {publishers:,}:1, mean of {len(streams)} streams (figure {number})"
     pictures = plots.lines(out / f"figure-{number}", title, series, ("messages in a batch", SAVED), log=True)
     columns = ("batch", "deflate, thesis", "predict, thesis", *(f"{policy}, ours" for policy in policies))
-    notes = ("thesis: deflate comes near dictionaries at about 20 messages in a batch",)
+    notes = ("thesis: deflate approaches dictionaries at about 20 messages in a batch",)
     return Sheet(f"figure {number}: batches", columns, table, notes, pictures)
 
 
@@ -169,8 +171,8 @@ def figure_4_3_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     series = {
         f"{s}, {way}": _line(found, s, "multiplier", f"{way} us") for s in _names(found) for way in ("pack", "read")
     }
-    title = "CPU a message by the size of the dictionary (figures 4.3.3, 5.2.3)"
-    pictures = plots.lines(out / "figure-4.3.3", title, series, (SIZE, "us a message"), log=True)
+    title = "CPU per message by the size of the dictionary (figures 4.3.3, 5.2.3)"
+    pictures = plots.lines(out / "figure-4.3.3", title, series, (SIZE, "us per message"), log=True)
     return Sheet("figures 4.3.3 and 5.2.3: CPU by size", columns, table, (), pictures)
 
 
@@ -179,7 +181,7 @@ def figure_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     columns = ("stream", "kB", "cpu seconds")
     table = [tuple(figures[name] for name in columns) for figures in found]
     series = {stream: _line(found, stream, "kB", "cpu seconds") for stream in _names(found)}
-    title = "CPU to make a dictionary (figure 5.2.1)"
+    title = "CPU to train a dictionary (figure 5.2.1)"
     pictures = plots.lines(out / "figure-5.2.1", title, series, ("history, kB", "CPU seconds"), dots=True)
     return Sheet("figure 5.2.1: sampling time", columns, table, (), pictures)
 
@@ -200,7 +202,7 @@ def figure_5_2_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     table = [tuple(figures[name] for name in columns) for figures in found]
     series = {stream: _line(found, stream, "multiplier", "used") for stream in _names(found)}
     series["thesis, mean"] = (list(published.TABLE_5_2_1), [used for used, _ in published.TABLE_5_2_1.values()])
-    title = "How much of a dictionary is used (figure 5.2.4)"
+    title = "Share of a dictionary in use (figure 5.2.4)"
     pictures = plots.lines(out / "figure-5.2.4", title, series, (SIZE, "used, %"), log=True)
     return Sheet("figure 5.2.4: usage by size", columns, table, (), pictures)
 
@@ -208,10 +210,10 @@ def figure_5_2_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
 def figure_5_2_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     found = _used(scale, run, [8.0])
     series = {f["stream"]: (list(range(len(f["counts"]))), f["counts"]) for f in found}
-    title = "How often each byte of a dictionary is used (figure 5.2.5)"
-    pictures = plots.lines(out / "figure-5.2.5", title, series, ("place in the dictionary", "references"))
+    title = "References to each byte of a dictionary (figure 5.2.5)"
+    pictures = plots.lines(out / "figure-5.2.5", title, series, ("position in the dictionary", "references"))
     table = [(f["stream"], len(f["counts"]), f["used"], max(f["counts"])) for f in found]
-    return Sheet("figure 5.2.5: usage by place", ("stream", "bytes", "used %", "most often"), table, (), pictures)
+    return Sheet("figure 5.2.5: usage by position", ("stream", "bytes", "used %", "most often"), table, (), pictures)
 
 
 def figure_5_2_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -230,7 +232,7 @@ def figure_5_4_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     found = swept(similar_cell, cells, run)
     series = {"mean": [f["mean"] for f in found], "deviation": [f["deviation"] for f in found]}
     names = [f["stream"] for f in found]
-    pictures = plots.bars(out / "figure-5.4.1", "How alike messages are (figure 5.4.1)", names, series, "NSim, %")
+    pictures = plots.bars(out / "figure-5.4.1", "Similarity of messages (figure 5.4.1)", names, series, "NSim, %")
     table = list(zip(names, *series.values(), strict=True))
     return Sheet("figure 5.4.1: NSim", ("stream", "mean", "deviation"), table, (), pictures)
 

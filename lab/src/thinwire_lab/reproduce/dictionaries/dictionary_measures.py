@@ -1,32 +1,26 @@
-"""How alike the messages of a stream are: NSim.
+"""Measures of single dictionaries: similarity of messages, effects of history and size, usage, decay.
 
-Equation 5.4.3 of the thesis: the share of two messages that common substrings longer than three bytes cover, for
-each of 100 messages against the 100 that follow it. A high mean promises much of a dictionary; a high deviation says
-that the stream changes and the dictionary needs looking after.
+The `*_cell` functions are cells of a sweep: JSON values as parameters and results. Messages for evaluation are always
+later than those for training.
 
-A byte lies in a common substring longer than three exactly where one of the four-byte windows over it occurs in the
-other message, so windows are all that has to be compared.
+Similarity (NSim), equation 5.4.3 of the thesis: the share of two messages that common substrings longer than three
+bytes cover, for each of 100 messages against the 100 that follow it. With a high mean a dictionary saves much; a high
+deviation shows that the stream changes and the dictionary must be replaced. A byte is in a common substring longer than
+three if one of the four-byte windows over it occurs in the other message, so only windows are compared.
 
 >>> round(similarity(b'{"room": "11.1"}', b'{"room": "11.2"}'), 3)
 0.812
 >>> nsim([b"abcdefgh"] * 10, tests=3, beside=5)
 (100.0, 0.0)
 
-Which parts of a dictionary messages refer to, and how much of a message comes from where.
+Usage. Codecs do not report references, so messages are parsed as dictionary codecs do: at each byte the longest match
+of four bytes or more in the dictionary or in the message before it. Section 5.2.3 of the thesis calls these dictionary
+usage and internal usage.
 
-What a codec refers to is its own affair and not told, so the messages are parsed here as dictionary codecs do: at each
-byte the longest text of four bytes or more that the dictionary, or the message before it, has. Section 5.2.3 of the
-thesis calls the two dictionary usage and internal usage.
-
->>> usage = Usage(b'{"room": "11.1", "never said"')
+>>> usage = Usage(b'{"room": "11.1", "never sent"')
 >>> usage.add(b'{"room": "11.7", {"room": ')
 >>> usage.counts[:12], round(usage.used, 2), round(usage.internal, 2), round(usage.referred, 2)
 ([2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1], 0.45, 0.0, 0.85)
-
-What single dictionaries do: how alike messages are, what history and size give, what is used, how it decays.
-
-Each function is a cell of a sweep: plain parameters in, plain figures out. Messages that judge are always later than
-those that were learned from.
 """
 
 from __future__ import annotations
@@ -58,12 +52,12 @@ Windows = NDArray[np.uint32]
 
 
 def similarity(one: bytes, other: bytes) -> float:
-    """The share of both messages, 0 to 1, that lies in substrings they have in common."""
+    """Return the share of both messages, 0 to 1, in common substrings."""
     return _covered(_windows(one), _windows(other), len(one), len(other))
 
 
 def nsim(messages: Sequence[bytes], tests: int = TESTS, beside: int = BESIDE) -> tuple[float, float]:
-    """Mean and standard deviation in per cent, tests spread evenly over the messages."""
+    """Return mean and standard deviation in per cent; tests are distributed evenly over the messages."""
     last = max(len(messages) - beside - 1, 0)
     places = sorted({test * last // max(tests - 1, 1) for test in range(tests)})
     shares = [share for place in places for share in _beside(messages[place : place + beside + 1])]
@@ -71,7 +65,7 @@ def nsim(messages: Sequence[bytes], tests: int = TESTS, beside: int = BESIDE) ->
 
 
 def _beside(messages: Sequence[bytes]) -> list[float]:
-    """The first message against each of the others."""
+    """Compare the first message with each of the others."""
     (first, size), *others = [(_windows(message), len(message)) for message in messages]
     return [_covered(first, other, size, length) for other, length in others]
 
@@ -89,7 +83,7 @@ def _covered(one: Windows, other: Windows, size: int, length: int) -> float:
 
 
 def _bytes_in(windows: Windows, others: Windows) -> int:
-    """Bytes that lie in a window which the others have too."""
+    """Count bytes in a window that the others contain too."""
     found = np.isin(windows, others)
     marked = np.zeros(len(windows) + WINDOW - 1, bool)
     for at in range(WINDOW):
@@ -97,14 +91,14 @@ def _bytes_in(windows: Windows, others: Windows) -> int:
     return int(marked.sum())
 
 
-TRIED = 16
-"""places of a window that are tried, the latest: where a dictionary keeps its best"""
+MAX_CANDIDATES = 16
+"""positions of a window that are compared, from the end of the dictionary"""
 
 
 class Usage:
     """The usage of one dictionary.
 
-    content: its bytes; with a dictionary for zstd that includes its tables, which nothing refers to
+    content: its bytes; those of a zstd dictionary include its tables, which have no references
     """
 
     def __init__(self, content: bytes) -> None:
@@ -117,21 +111,21 @@ class Usage:
 
     @property
     def used(self) -> float:
-        """The share of the dictionary that was referred to at all."""
+        """The share of the dictionary with references."""
         return sum(1 for count in self.counts if count) / max(len(self.counts), 1)
 
     @property
     def referred(self) -> float:
-        """The share of the messages that came out of the dictionary."""
+        """The share of the messages that the dictionary covers."""
         return self._from_dictionary / max(self._bytes, 1)
 
     @property
     def internal(self) -> float:
-        """The share of the messages that came out of themselves."""
+        """The share of the messages that earlier parts of themselves cover."""
         return self._from_message / max(self._bytes, 1)
 
     def add(self, message: bytes) -> None:
-        """Parse a message and count what it refers to."""
+        """Parse a message and count its references."""
         self._bytes += len(message)
         at = 0
         while at < len(message):
@@ -146,9 +140,9 @@ class Usage:
             at += max(inside, length, 1)
 
     def _longest(self, message: bytes, at: int) -> tuple[int, int]:
-        """The longest text of the dictionary that goes on here: where, and how long; (0, 0) where there is none."""
+        """Return position and length of the longest match in the dictionary; (0, 0) if there is none."""
         best, length = 0, 0
-        for place in self._places.get(message[at : at + WINDOW], ())[-TRIED:]:
+        for place in self._places.get(message[at : at + WINDOW], ())[-MAX_CANDIDATES:]:
             found = _common(self.content, place, message, at)
             if found > length:
                 best, length = place, found
@@ -156,14 +150,14 @@ class Usage:
 
 
 def _repeated(message: bytes, at: int, least: int) -> int:
-    """Bytes from here on that stood earlier in the message; 0 where they are fewer than `least` or a window."""
+    """Return the length of a match earlier in the message; 0 if it is shorter than `least` or a window."""
     least = max(least, WINDOW)
     found = message.find(message[at : at + least], 0, at) if at + least <= len(message) else -1
     return _common(message, found, message, at) if found >= 0 else 0
 
 
 def _common(one: bytes, place: int, other: bytes, at: int) -> int:
-    """Bytes that are equal from these two places on."""
+    """Return the number of equal bytes from these two positions."""
     most = min(len(one) - place, len(other) - at)
     length = 0
     while length < most and one[place + length] == other[at + length]:
@@ -171,40 +165,40 @@ def _common(one: bytes, place: int, other: bytes, at: int) -> int:
     return length
 
 
-LOOKED_AT = 1000
-"""messages that a dictionary is judged by where the thesis takes ten thousand"""
-USED_BY = 300
-"""messages whose references are counted, one by one"""
+EVALUATED = 1000
+"""messages for evaluation; the thesis uses ten thousand"""
+PARSED = 300
+"""messages whose references are counted"""
 
 
 def similar_cell(
     stream: str, data: str | None = None, messages: int | None = 20_000, tests: int = TESTS
 ) -> dict[str, Any]:
-    """NSim of a stream, from so many places of it."""
-    every = list(messages_of(stream, data, messages))
-    mean, deviation = nsim(every, tests)
-    return {"stream": stream, "messages": len(every), "mean": mean, "deviation": deviation}
+    """Return NSim of a stream from `tests` positions."""
+    sample = list(messages_of(stream, data, messages))
+    mean, deviation = nsim(sample, tests)
+    return {"stream": stream, "messages": len(sample), "mean": mean, "deviation": deviation}
 
 
 def history_cell(stream: str, history: int, data: str | None = None, multiplier: float = 21) -> dict[str, Any]:
-    """A dictionary from so many messages: how long it takes to make, and what it saves on those that follow."""
-    learned, later = _split(stream, data, history)
+    """Train a dictionary from `history` messages. Return CPU time and the saved share of later messages."""
+    training, later = _split(stream, data, history)
     start = process_time()
-    made = train(learned, _size(learned, multiplier))
+    made = train(training, _size(training, multiplier))
     seconds = process_time() - start
-    kilobytes = sum(map(len, learned)) / 1000
+    kilobytes = sum(map(len, training)) / 1000
     return {"stream": stream, "history": history, "kB": kilobytes, "cpu seconds": seconds, "saved": _saved(made, later)}
 
 
 def size_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:
-    """A dictionary of so many mean messages: what it saves, what it takes to travel, and CPU to pack and to read."""
-    learned, later = _split(stream, data, history)
-    made = train(learned, _size(learned, multiplier))
-    about = {"stream": stream, "multiplier": multiplier, "history": len(learned)}
+    """Train a dictionary of `multiplier` mean messages. Return saved share, transfer size, and CPU times."""
+    training, later = _split(stream, data, history)
+    made = train(training, _size(training, multiplier))
+    about = {"stream": stream, "multiplier": multiplier, "history": len(training)}
     if made is None:
         return {**about, "saved": None}
     codec = codec_of(made)
-    codec.unpack(codec.pack(later[0]), len(later[0]))  # machines are made when they are first needed
+    codec.unpack(codec.pack(later[0]), len(later[0]))  # creates the compressor and the decompressor
     start = process_time()
     sent = [codec.pack(message) for message in later]
     between = process_time()
@@ -216,23 +210,23 @@ def size_cell(stream: str, multiplier: float, data: str | None = None, history: 
 
 
 def form_cell(stream: str, data: str | None = None, history: int = 2000, size: int = 16_384) -> dict[str, Any]:
-    """Bytes a message: plain, deflated, and with a dictionary made from so many earlier ones; slots included."""
-    learned, later = _split(stream, data, history)
-    made = train(learned, min(size, sum(map(len, learned)) // 10))
+    """Return bytes per message: plain, deflated, and with a dictionary from earlier messages; slots included."""
+    training, later = _split(stream, data, history)
+    made = train(training, min(size, sum(map(len, training)) // 10))
     codecs = {"deflate": Deflate(), "dictionary": codec_of(made) if made is not None else Deflate()}
     plain = sum(map(len, later)) / len(later)
     return {"stream": stream, "plain": plain, **{n: packed(later, codec) / len(later) for n, codec in codecs.items()}}
 
 
 def usage_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:
-    """Which share of a dictionary is used, and which share of messages comes from it or from themselves."""
-    learned, later = _split(stream, data, history)
-    made = train(learned, _size(learned, multiplier), codec="zlib", level=6)  # no tables: all of it can be used
+    """Return the share of a dictionary in use, and the shares of messages covered by it and by themselves."""
+    training, later = _split(stream, data, history)
+    made = train(training, _size(training, multiplier), codec="zlib", level=6)  # no tables: all of it can be used
     about = {"stream": stream, "multiplier": multiplier}
     if made is None:
         return {**about, "used": None, "internal": None, "counts": []}
     usage = Usage(made.content)
-    for message in later[:USED_BY]:
+    for message in later[:PARSED]:
         usage.add(message)
     figures = {"used": 100 * usage.used, "internal": 100 * usage.internal, "referred": 100 * usage.referred}
     return {**about, **figures, "counts": usage.counts}
@@ -241,17 +235,18 @@ def usage_cell(stream: str, multiplier: float, data: str | None = None, history:
 def decay_cell(
     stream: str, data: str | None = None, messages: int | None = None, every: int = 10_000, looks: int = 100
 ) -> dict[str, Any]:
-    """Predict's first dictionary, never replaced: BR of 100 messages every 10,000, first, last, and swing."""
+    """Return the BR of Predict's first dictionary without replacement, on 100 messages every 10,000: first, last,
+    range."""
     source = messages_of(stream, data, messages)
     made = _first(source)
     if made is None:
         return {"stream": stream, "begin": None}
     codec, plain = codec_of(made), Deflate()
     shares, sizes = [], [0, 0, 0]
-    while looked := list(islice(source, looks)):
-        shares.append(reduction(looked, codec))
-        sizes = [s + n for s, n in zip(sizes, (len(looked), sum(map(len, looked)), packed(looked, codec)), strict=True)]
-        deflated = packed(looked, plain) / len(looked)
+    while sample := list(islice(source, looks)):
+        shares.append(reduction(sample, codec))
+        sizes = [s + n for s, n in zip(sizes, (len(sample), sum(map(len, sample)), packed(sample, codec)), strict=True)]
+        deflated = packed(sample, plain) / len(sample)
         skipped = sum(1 for _ in islice(source, every - looks))
         if skipped < every - looks:
             break
@@ -273,10 +268,10 @@ def _first(source: Any) -> Dictionary | None:
 
 
 def _split(stream: str, data: str | None, history: int) -> tuple[list[bytes], list[bytes]]:
-    """What is learned from, and what follows; of a short stream at most 70 % is learned from."""
-    every = list(messages_of(stream, data, history + LOOKED_AT))
-    cut = min(history, int(0.7 * len(every)))
-    return every[:cut], every[cut : cut + LOOKED_AT]
+    """Split a stream for training and evaluation; at most 70 % of a short stream is used for training."""
+    sample = list(messages_of(stream, data, history + EVALUATED))
+    cut = min(history, int(0.7 * len(sample)))
+    return sample[:cut], sample[cut : cut + EVALUATED]
 
 
 def _size(messages: Sequence[bytes], multiplier: float) -> int:

@@ -1,10 +1,8 @@
-"""Do formats become equal? The same rows as CSV, JSON, XML and Protocol Buffers, deflated and with a dictionary.
+"""Tables of the thesis on shared dictionaries, with its values beside ours.
 
-Section 4.3.2 of the thesis: with a shared dictionary a developer can choose the format that is most convenient.
-
-The tables of the thesis on shared dictionaries, its numbers beside ours.
-
-Tables of all policies on all streams, by batch size: 5.4.4, 5.5.1 and appendix B of the thesis.
+`table_formats` compares the same rows as CSV, JSON, XML and Protocol Buffers. Section 4.3.2 of the thesis: with a
+shared dictionary, formats differ little in size. Tables 5.4.4, 5.5.1 and appendix B compare all policies on all streams
+by batch size.
 """
 
 from __future__ import annotations
@@ -42,28 +40,30 @@ COLUMNS = (
 
 
 def table_formats(scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    """Bytes a message, and how many times as large the largest format is as the smallest."""
-    there = {stream.name for stream in available(scale.data)}
-    rows = "debs" if "debs-pb" in there else "taxi"
+    """Return bytes per message, and the ratio of the largest format to the smallest."""
+    names = {stream.name for stream in available(scale.data)}
+    rows = "debs" if "debs-pb" in names else "taxi"
     streams = [f"{rows}-{form}" for form in FORMS]
     cells = [{"stream": s, "data": scale.data, "history": 500 if scale.quick else 2000} for s in streams]
     figures = [_beside(found) for found in swept(form_cell, cells, run)]
     largest = [max(column) / min(column) for column in zip(*figures, strict=True)]
     named = zip((*streams, "largest to smallest"), (*figures, largest), strict=True)
-    notes = ("the thesis counts its dictionaries in, ours are left out: what they cost depends on how long they live",)
-    return Sheet("table formats: bytes a message", COLUMNS, [(name, *row) for name, row in named], notes)
+    notes = (
+        "the thesis includes the bytes of dictionaries, ours are not included: their share depends on their lifetime",
+    )
+    return Sheet("table formats: bytes per message", COLUMNS, [(name, *row) for name, row in named], notes)
 
 
 def _beside(found: Mapping[str, Any]) -> list[float]:
-    """Plain, deflated and with a dictionary, the thesis before ours."""
+    """Return plain, deflated and dictionary sizes, thesis before ours."""
     theirs = TABLE_4_3_1[STANDS_FOR[found["stream"]]]
     ours = (found["plain"], found["deflate"], found["dictionary"])
     pairs = zip((theirs.mean, theirs.deflate_size, theirs.size), ours, strict=True)
     return [side for pair in pairs for side in pair]
 
 
-OTHERS = "only the DEBS rows are the data of the thesis; other streams stand beside the one most like them"
-LENGTH = "streams are as long as the recordings are; the thesis has a million messages"
+OTHERS = "only the DEBS rows are the data of the thesis; other streams are beside the most similar one"
+LENGTH = "streams have the length of the recordings; the thesis uses a million messages"
 
 
 def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -80,7 +80,9 @@ def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         )  # fmt: skip
     columns = ("stream", "mean size, thesis", "ours", "best history/life/multiplier, thesis", "ours",
                "deflate %, thesis", "ours", "dictionary %, thesis", "ours")  # fmt: skip
-    return Sheet("table 4.3.1: bytes saved by the best fixed configuration", _apart(columns), table, (OTHERS, LENGTH))
+    return Sheet(
+        "table 4.3.1: bytes saved by the best fixed configuration", _distinct(columns), table, (OTHERS, LENGTH)
+    )
 
 
 def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -95,7 +97,7 @@ def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         table.append((stream, theirs[0], saved[0], theirs[1], saved[1], theirs[2], saved[2], saved[3]))
     columns = ("stream", "best fixed %, thesis", "ours", "deflate %, thesis", "ours", "Adaptive %, thesis", "ours",
                "our policy %")  # fmt: skip
-    return Sheet("table 4.3.2: bytes saved by Adaptive", _apart(columns), table, (OTHERS, LENGTH))
+    return Sheet("table 4.3.2: bytes saved by Adaptive", _distinct(columns), table, (OTHERS, LENGTH))
 
 
 def table_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -110,7 +112,7 @@ def table_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         theirs = published.TABLE_5_2_1[times]
         table.append((f"{times:g}x", theirs[0], used, theirs[1], internal, len(ours)))
     columns = ("size", "dictionary used %, thesis", "ours", "internal usage %, thesis", "ours", "streams")
-    return Sheet("table 5.2.1: usage by size, mean of all streams", _apart(columns), table)
+    return Sheet("table 5.2.1: usage by size, mean of all streams", _distinct(columns), table)
 
 
 def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -123,7 +125,7 @@ def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
             (figures["stream"], figures["messages"], theirs[0], figures["mean"], theirs[1], figures["deviation"])
         )
     columns = ("stream", "messages", "mean NSim, thesis", "ours", "deviation, thesis", "ours")
-    return Sheet("table 5.4.2: how alike messages are", _apart(columns), table, (OTHERS,))
+    return Sheet("table 5.4.2: similarity of messages", _distinct(columns), table, (OTHERS,))
 
 
 def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -135,7 +137,7 @@ def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         reading = row["settings"]["reading"]
         table.append((row["stream"], reading, row["messages"], theirs[0], row["dictionaries"], theirs[1], wrong))
     columns = ("stream", "reading of MC.base", "messages", "dictionaries, thesis", "ours", "error %, thesis", "ours")
-    return Sheet("table 5.4.3: lives that Predict expected", _apart(columns), table, (OTHERS, LENGTH))
+    return Sheet("table 5.4.3: lifetimes expected by Predict", _distinct(columns), table, (OTHERS, LENGTH))
 
 
 def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -150,9 +152,9 @@ def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
         ours = (f["mean"], f["packed"], f["begin"] - f["end"], f["swing"], f["kilobytes"])
         pairs = [side for pair in zip(theirs, ours, strict=True) for side in pair]
         table.append((f["stream"], f["looks"], *pairs))
-    columns = ("stream", "looks", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis", "ours",
-               "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
-    return Sheet("table 6.2.1: one dictionary, never replaced", _apart(columns), table, (OTHERS, LENGTH))
+    columns = ("stream", "samples", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis",
+               "ours", "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
+    return Sheet("table 6.2.1: one dictionary without replacement", _distinct(columns), table, (OTHERS, LENGTH))
 
 
 def _predicted(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -169,10 +171,10 @@ def _by_stream(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
     return {row["stream"]: row for row in rows if row["topology"] == "1:1"}
 
 
-def _apart(columns: Sequence[str]) -> tuple[str, ...]:
-    """Column names that differ: "ours" takes the name of what it stands beside.
+def _distinct(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return distinct column names: "ours" gets the name of the column before it.
 
-    >>> _apart(("stream", "mean, thesis", "ours"))
+    >>> _distinct(("stream", "mean, thesis", "ours"))
     ('stream', 'mean, thesis', 'mean, ours')
     """
     before = ["", *columns]
@@ -183,7 +185,7 @@ POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "o
 
 
 def table_5_4_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    return _result_summary(scale, run, "table 5.4.4: bytes saved, everything counted", 1, published.TABLE_5_4_4)
+    return _result_summary(scale, run, "table 5.4.4: bytes saved, all overhead included", 1, published.TABLE_5_4_4)
 
 
 def table_5_5_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -221,8 +223,8 @@ def _result_summary(
         table.append(("mean", policy, means.get(policy, (None,))[0], *ours, None, None, None, None))
     columns = ("stream", "policy", "thesis, 1:1", *(f"ours, {name}" for name in names), "dictionaries",
                "CPU s publishers", "CPU s subscribers", "CPU s sampler")  # fmt: skip
-    told = ", ".join(f"{policy} {one:g}/{many:g}/{most:g}" for policy, (one, many, most) in means.items())
-    notes = (f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {told}", OTHERS, LENGTH)
+    means_text = ", ".join(f"{policy} {one:g}/{many:g}/{most:g}" for policy, (one, many, most) in means.items())
+    notes = (f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {means_text}", OTHERS, LENGTH)
     return Sheet(title, columns, table, notes)
 
 

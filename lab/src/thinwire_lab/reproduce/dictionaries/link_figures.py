@@ -1,9 +1,8 @@
-"""How many messages must be joined until deflate does as well as a dictionary: over a real broker, and computed.
+"""Figures of the thesis on limited links, and batches with deflate instead of dictionaries.
 
-Figures of the thesis about narrow lines, in virtual time: how much faster and sooner smaller messages arrive.
-
-What is sent are its tweets, in the sizes and with the processor times that it printed (`limited.TWEETS`): what is
-reproduced here is the line, not the codec.
+`table_linger` measures how many messages must be batched until deflate equals a dictionary, over a real broker. The
+figures on limited links are simulated. Their messages are the tweets of the thesis with the published sizes and
+processor times (`link_parties.TWEETS`): the link is reproduced, not the codec.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from thinwire_lab.reproduce.dictionaries.policy_cells import Points, between, eq
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale, swept
 
 LIKE = ("DEBS json", "DEBS csv", "Gdax json")
-"""the streams of the thesis for which one is measured, in full"""
-COLUMNS = ("stream", "way", "linger ms", "joined", "bytes a message", "dictionary in it", "computed", "on sockets",
+"""streams of the thesis; one stream similar to each is measured"""
+COLUMNS = ("stream", "method", "linger ms", "joined", "bytes per message", "of it dictionary", "computed", "at sockets",
            "mean ms", "p99 ms")  # fmt: skip
 COUNTED = (
-    "bytes a message: those of the broker's messages, headers included, and of dictionaries, on one hop; on sockets:"
-    " both ends and directions, with what the broker adds",
-    "deflate: all messages of a linger as one; dictionary: each message a frame, frames of a linger joined",
-    "every message came as it was published, in order; ms from publishing until it is there",
+    "bytes per message: broker messages with headers, and dictionaries, on one hop; at sockets: both ends and"
+    " directions, with the overhead of the broker",
+    "deflate: all messages of a linger as one; dictionary: each message a frame, frames of a linger in one message",
+    "every message arrived unchanged and in order; ms from publishing to arrival",
 )
 
 
@@ -52,13 +51,13 @@ def table_linger(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for stream in _streams(scale):
-        deflated, with_one = _computed(scale, run, stream)
-        verdict = "not measured through the running system: that needs the extra nats"
+        deflated, with_dictionary = _computed(scale, run, stream)
+        verdict = "not measured with a broker: that needs the extra nats"
         if find_spec("nats") is not None:
-            more, verdict = _measured(scale, stream, deflated, with_one)
+            more, verdict = _measured(scale, stream, deflated, with_dictionary)
             rows += more
-        notes.append(f"{stream}: {verdict}; computed, at {shown(equal_at(deflated, with_one))}")
-    title = "table linger: bytes a message by messages joined in a linger, at a real broker"
+        notes.append(f"{stream}: {verdict}; computed, at {shown(equal_at(deflated, with_dictionary))}")
+    title = "table linger: bytes per message by messages joined in a linger, at a real broker"
     return Sheet(title, COLUMNS, rows, (*notes, _thesis(), *COUNTED))
 
 
@@ -72,7 +71,7 @@ def _length(scale: ThesisScale) -> int:
 
 
 def _computed(scale: ThesisScale, run: Run, stream: str) -> tuple[Points, float]:
-    """Bytes a message without a broker: of deflate by batch, and of our policy's dictionaries."""
+    """Return bytes per message without a broker: of deflate by batch, and of our policy's dictionaries."""
     about = {"stream": stream, "data": scale.data, "messages": _length(scale), "publishers": [1]}
     cells: list[Cell] = [{**about, "policy": "deflate", "batch": batch} for batch in BATCHES]
     cells.append({**about, "policy": "ours", "settings": {"budget": FAST}})  # as in the running system
@@ -84,12 +83,14 @@ def _computed(scale: ThesisScale, run: Run, stream: str) -> tuple[Points, float]
     return list(zip(map(float, BATCHES), each, strict=False)), each[-1]
 
 
-def _measured(scale: ThesisScale, stream: str, deflated: Points, with_one: float) -> tuple[list[tuple[Any, ...]], str]:
+def _measured(
+    scale: ThesisScale, stream: str, deflated: Points, with_dictionary: float
+) -> tuple[list[tuple[Any, ...]], str]:
     messages = list(messages_of(stream, scale.data, _length(scale)))
     found = asyncio.run(courses(messages, QUICK_BATCHES if scale.quick else BATCHES))
     rows = [
         (stream, c.way, 1000 * c.linger, c.joined, c.each, c.dictionaries / c.messages,
-         with_one if c.way == "dictionary" else between(deflated, c.joined), c.on_sockets, c.delay, c.slowest)
+         with_dictionary if c.way == "dictionary" else between(deflated, c.joined), c.on_sockets, c.delay, c.slowest)
         for c in found
     ]  # fmt: skip
     return rows, str(balance(found))
@@ -102,18 +103,18 @@ def _thesis() -> str:
 
 
 LINK_MESSAGES, LINK_FEW = 400, 55
-"""of all publishers together; the thesis sends 20,000, but every message takes the same course"""
-NO_DISK = (
-    "where the line is wide the thesis has 1.1, because smaller messages are stored sooner; disks are not modelled"
+"""messages of all publishers; the thesis sends 20,000, but all messages behave alike"""
+NO_DISK = "with high bandwidth the thesis has 1.1, because smaller messages are stored faster; disks are not modelled"
+WAITING = (
+    "publishers wait for each acknowledgement; each subscriber has its own link, so their number has little effect"
 )
-WAITING = "publishers wait for each answer; subscribers have lines of their own, so that their number hardly counts"
 PHONE = "down=100kbit,delay=235ms,jitter=90ms"
-"""a phone on 2G: the thesis saw pings of 290 to 650 ms, and does not say how wide the line was"""
+"""a phone on 2G: the thesis reports round trips of 290 to 650 ms, and no bandwidth"""
 AHEAD = 64
 LOADED = 0.9
-"""of what the phone's line can carry, the share that messages take while they are plain"""
+"""share of the phone's bandwidth that plain messages use"""
 SENT, DICTIONARY = 5000, 3078
-"""messages of figure 4.3.6, and the bytes of its dictionary: one mean message"""
+"""messages of figure 4.3.6, and bytes of its dictionary: one mean message"""
 
 
 def figure_5_5_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
@@ -133,7 +134,7 @@ def figure_c_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
 
 
 def figure_delays(scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    """What the thesis held fixed: bandwidth by delay and jitter, one publisher and one subscriber."""
+    """Bandwidth by delay and jitter, which are fixed in the thesis; one publisher and one subscriber."""
     rates, delays = (RATES[::4], DELAYS[::2]) if scale.quick else (RATES, DELAYS)
     cells = delay_cells(TWEETS, rates=rates, delays=delays, messages=LINK_FEW)
     found = run(compare, cells, _weight)
@@ -143,25 +144,25 @@ def figure_delays(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     for delay in delays:
         own = [row for cell, row in zip(cells, found, strict=True) if cell["limits"].endswith(f"delay={delay}")]
         series[delay] = ([_kilobits(rate) for rate in rates], [float(row["receiving_dictionary"]) for row in own])
-    title = "Times faster with a dictionary, by delay one way"
-    pictures = plots.lines(out / "figure-delays", title, series, ("kbit a second", "times faster"), log=True)
+    title = "Speed-up with a dictionary, by one-way delay"
+    pictures = plots.lines(out / "figure-delays", title, series, ("kbit/s", "speed-up"), log=True)
     return Sheet("figure delays: bandwidth by delay and jitter", columns, table, (WAITING,), pictures)
 
 
 def figure_4_3_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    """Latency on a phone whose line is nearly full while messages are plain."""
+    """Latency on a phone whose link is almost saturated by plain messages."""
     cell = _phone(LINK_FEW if scale.quick else LINK_MESSAGES, pace=TWEETS["plain"].mean / (LOADED * 12_500))
     (row,) = run(compare, [cell], _weight)
     ways = tuple(TWEETS)
     table = [(p, *(1000 * float(row[f"{way}.delivered_{p}"]) for way in ways)) for p in ("p50", "p99")]
     series = {way: [1000 * float(row[f"{way}.delivered_{p}"]) for p in ("p50", "p99")] for way in ways}
     pictures = plots.bars(out / "figure-4.3.5", "Latency on 2G (figure 4.3.5)", ["p50", "p99"], series, "ms")
-    notes = ("the thesis draws a curve without numbers: less latency, most of all in the higher percentiles", PHONE)
+    notes = ("the thesis shows a curve without numbers: lower latency, mainly in the high percentiles", PHONE)
     return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *ways), table, notes, pictures)
 
 
 def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    """How long a phone takes to get 5,000 messages, and the dictionary before them."""
+    """Time until a phone has received 5,000 messages, and the dictionary before them."""
     sent = LINK_FEW if scale.quick else SENT
     messages, alone = run(compare, [_phone(sent), _phone(1, loads={"plain": [DICTIONARY, 0.0, 0.0]})], _weight)
     dictionary = float(alone["plain.receiving"])
@@ -171,12 +172,12 @@ def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     series = {"seconds": list(times.values())}
     title = f"{sent:,} messages to a phone on 2G (figure 4.3.6)"
     pictures = plots.bars(out / "figure-4.3.6", title, list(times), series, "seconds")
-    notes = (f"thesis: about 40 % less time with the dictionary counted; here {saved:.0f} %", PHONE)
+    notes = (f"thesis: about 40 % less time including the dictionary; here {saved:.0f} %", PHONE)
     return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
 
 
 def _faster(scale: ThesisScale, run: Run, out: Path, number: str, who: str, rates: Sequence[str]) -> Sheet:
-    """Publishers by subscribers, one map a bandwidth; the figures of the thesis beside, where they can be read."""
+    """Speed-ups by publishers and subscribers, one map per bandwidth, beside the values of the thesis."""
     cells = thesis_cells(
         TWEETS,
         rates=rates,
@@ -193,34 +194,34 @@ def _faster(scale: ThesisScale, run: Run, out: Path, number: str, who: str, rate
         table.append((rate, *parties, theirs, ours[rate][parties], row[f"{who}_deflate"]))
     columns = ("bandwidth", "publishers", "subscribers", "dictionary, thesis", "dictionary, ours", "deflate, ours")
     notes = (_beside([row[3:5] for row in table]), WAITING, NO_DISK)
-    title = f"figure {number}: times faster {who} than plain"
+    title = f"figure {number}: speed-up of {who} over plain messages"
     return Sheet(title, columns, table, notes, _maps(out, number, who, ours))
 
 
 def _maps(out: Path, number: str, who: str, ours: Mapping[str, Map]) -> list[Path]:
     pictures: list[Path] = []
     for rate, cells in ours.items():
-        title = f"Times faster {who}, {rate}, 50 ms one way (figure {number})"
+        title = f"Speed-up of {who}, {rate}, 50 ms one-way delay (figure {number})"
         turned = {(float(s), float(p)): value for (p, s), value in cells.items()}
         pictures += plots.heat(out / f"figure-{number}-{rate}", title, turned, ("subscribers", "publishers"))
     return pictures
 
 
 def _beside(pairs: Sequence[tuple[Any, ...]]) -> str:
-    """How far ours is from the thesis.
+    """Describe the deviation of our values from the thesis.
 
     >>> _beside([(2.0, 3.0), (None, 1.0), (1.0, 1.1)])
-    'where the thesis has a figure, half of ours are within 30 % of it (2 figures)'
+    'half of our values are within 30 % of the thesis (2 values)'
     """
-    apart = [abs(ours / theirs - 1) for theirs, ours in pairs if theirs is not None]
-    if not apart:
-        return "the figures of the thesis cannot be read at these bandwidths"
-    near = 100 * median(apart)
-    return f"where the thesis has a figure, half of ours are within {near:.0f} % of it ({len(apart)} figures)"
+    deviations = [abs(ours / theirs - 1) for theirs, ours in pairs if theirs is not None]
+    if not deviations:
+        return "the values of the thesis cannot be read at these bandwidths"
+    deviation = 100 * median(deviations)
+    return f"half of our values are within {deviation:.0f} % of the thesis ({len(deviations)} values)"
 
 
 def _phone(messages: int, pace: float = 0.0, loads: Mapping[str, Sequence[float]] | None = None) -> Cell:
-    """One publisher behind the broker, one subscriber on 2G; the publisher does not wait for answers."""
+    """Return a cell with one publisher next to the broker and one subscriber on 2G; the publisher does not wait."""
     plain = {way: [load.mean, load.pack, load.unpack] for way, load in TWEETS.items()}
     return {"publishers": 1, "subscribers": 1, "limits": PHONE, "loads": dict(loads or plain), "messages": messages,
             "window": AHEAD, "pace": pace}  # fmt: skip

@@ -1,7 +1,7 @@
-"""A cell as it is: publishers and subscribers of a real broker, each behind a proxy with the limits of the cell.
+"""A cell over a real broker: publishers and subscribers, each behind a proxy with the limits of the cell.
 
-All of them live in one process. What that costs is measured apart, with the same course over lines without limits, and
-told to the simulation as the broker's time for a message.
+All of them run in one process. The cost of that is measured by the same run without limits, and the simulation uses it
+as the broker's time for a message.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from thinwire_lab.live.link_limits import Limits, read_limits
 from thinwire_lab.live.shaped_proxy import ShapedProxy
 from thinwire_lab.reproduce.dictionaries.link_simulation import LOG, Cell, LinkOutcome, subject
 
-PATIENCE = 120.0
-"""seconds for one course"""
+RUN_TIMEOUT = 120.0
+"""seconds for one run"""
 ATTEMPTS = 3
 TICK = 0.01
 
 
 @dataclass
-class Notes:
-    """What is noted on the way: when each message, by its offset, was begun and answered, and when it came."""
+class Measurements:
+    """Times of each message by offset: start, acknowledgement, arrival; and end times of publishers and subscribers."""
 
     begun: dict[int, float] = field(default_factory=dict)
     answered: dict[int, float] = field(default_factory=dict)
-    came: list[dict[int, float]] = field(default_factory=list)
+    arrived: list[dict[int, float]] = field(default_factory=list)
     published: list[float] = field(default_factory=list)
     received: list[float] = field(default_factory=list)
     late: list[float] = field(default_factory=list)
-    """how much later than asked for this process was woken, every now and then"""
+    """delays of periodic wake-ups of this process"""
 
     def outcome(self, start: float) -> LinkOutcome:
         answers = [self.answered[offset] - begun for offset, begun in self.begun.items()]
-        deliveries = [at - self.begun[offset] for came in self.came for offset, at in came.items()]
+        deliveries = [at - self.begun[offset] for arrived in self.arrived for offset, at in arrived.items()]
         finished = [[at - start for at in ends] for ends in (self.published, self.received)]
         return LinkOutcome.of(finished[0], finished[1], answers, deliveries)
 
     @property
     def lateness(self) -> float:
-        """Seconds, on average: how busy the machine was with other things."""
+        """Mean delay of wake-ups in seconds, a measure of other load."""
         return sum(self.late) / max(1, len(self.late))
 
 
-async def course(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int) -> tuple[LinkOutcome, float]:
-    """Run a cell at the broker on this port; what came of it, and how late this process was woken meanwhile."""
-    async with asyncio.timeout(PATIENCE), AsyncExitStack() as opened:
+async def run_cell(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int) -> tuple[LinkOutcome, float]:
+    """Run a cell at the broker on this port. Return its outcome and the mean delay of wake-ups."""
+    async with asyncio.timeout(RUN_TIMEOUT), AsyncExitStack() as opened:
         direct = await _connected(opened, port)
         await direct.delete_log(LOG)
         await direct.open_log(LOG, [f"{LOG}.>"])
@@ -63,31 +63,28 @@ async def course(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int)
             await (await _client(opened, port, limits, 1000 + place)).read(LOG, limit=cell.ahead)
             for place in range(cell.subscribers)
         ]
-        notes = Notes()
-        start = await _run(cell, codec, messages, publishers, readers, notes)
+        measurements = Measurements()
+        start = await _run(cell, codec, messages, publishers, readers, measurements)
         for reader in readers:
             await reader.close()
-        return notes.outcome(start), notes.lateness
+        return measurements.outcome(start), measurements.lateness
 
 
-async def calm(
+async def run_undisturbed(
     cell: Cell, codec: Codec, messages: Sequence[bytes], port: int, lateness: float
 ) -> tuple[LinkOutcome, float]:
-    """The same, run again where the machine was busy with other things; the calmest course of at most `ATTEMPTS`."""
-    calmest = await course(cell, codec, messages, port)
+    """Run a cell again if there was other load. Return the least disturbed of at most `ATTEMPTS` runs."""
+    best = await run_cell(cell, codec, messages, port)
     for _ in range(ATTEMPTS - 1):
-        if calmest[1] <= lateness:
+        if best[1] <= lateness:
             break
-        calmest = min(calmest, await course(cell, codec, messages, port), key=itemgetter(1))
-    return calmest
+        best = min(best, await run_cell(cell, codec, messages, port), key=itemgetter(1))
+    return best
 
 
-async def unhindered(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int, lateness: float) -> float:
-    """Seconds that a message takes all of this process and the broker, where no line limits anything.
-
-    So many messages are on their way at all times, and each takes so long: one leaves every so many seconds.
-    """
-    outcome, _ = await calm(replace(cell, limits=""), codec, messages, port, lateness)
+async def measure_base_cost(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int, lateness: float) -> float:
+    """Return the seconds per message without link limits: latency divided by messages in flight."""
+    outcome, _ = await run_undisturbed(replace(cell, limits=""), codec, messages, port, lateness)
     return outcome.answered[0] / min(cell.publishers * cell.window, cell.messages)
 
 
@@ -97,13 +94,13 @@ async def _run(
     messages: Sequence[bytes],
     publishers: Sequence[Broker],
     readers: Sequence[LogReader],
-    notes: Notes,
+    measurements: Measurements,
 ) -> float:
-    watch = asyncio.create_task(_watch(notes))
+    watch = asyncio.create_task(_watch(measurements))
     start = perf_counter()
-    dealt = enumerate(cell.dealt(messages))
-    parts = [_publish(cell, codec, mine, publishers[place], place, notes) for place, mine in dealt]
-    parts += [_receive(cell.messages, codec, reader, notes) for reader in readers]
+    shares = enumerate(cell.split(messages))
+    parts = [_publish(cell, codec, share, publishers[index], index, measurements) for index, share in shares]
+    parts += [_receive(cell.messages, codec, reader, measurements) for reader in readers]
     try:
         async with asyncio.TaskGroup() as group:
             for part in parts:
@@ -115,42 +112,42 @@ async def _run(
 
 
 async def _first(publisher: Broker, place: int, window: int) -> None:
-    """The first message under a subject asks for the last one before it, so it is not one of those measured."""
+    """Publish one message per subject, because the first one of a publisher checks the last message before it."""
     await asyncio.gather(*(publisher.append(LOG, subject(place, lane), b"first") for lane in range(window)))
 
 
 async def _publish(
-    cell: Cell, codec: Codec, messages: Sequence[bytes], broker: Broker, place: int, notes: Notes
+    cell: Cell, codec: Codec, messages: Sequence[bytes], broker: Broker, place: int, measurements: Measurements
 ) -> None:
     left = iter(messages)
 
     async def lane(number: int) -> None:
-        for message in left:  # lanes take turns: whichever has its answer takes the next message
+        for message in left:  # the next lane with an acknowledgement takes the next message
             begun = perf_counter()
             offset = await broker.append(LOG, subject(place, number), codec.pack(message))
-            notes.begun[offset], notes.answered[offset] = begun, perf_counter()
+            measurements.begun[offset], measurements.answered[offset] = begun, perf_counter()
 
     await asyncio.gather(*(lane(number) for number in range(cell.window)))
-    notes.published.append(perf_counter())
+    measurements.published.append(perf_counter())
 
 
-async def _receive(count: int, codec: Codec, reader: LogReader, notes: Notes) -> None:
-    came: dict[int, float] = {}
-    while len(came) < count:
+async def _receive(count: int, codec: Codec, reader: LogReader, measurements: Measurements) -> None:
+    arrived: dict[int, float] = {}
+    while len(arrived) < count:
         stored = await reader.next()
         assert stored is not None
         codec.unpack(stored.payload, 1 << 20)
-        came[stored.offset] = perf_counter()
+        arrived[stored.offset] = perf_counter()
         reader.done(stored.offset)
-    notes.came.append(came)
-    notes.received.append(perf_counter())
+    measurements.arrived.append(arrived)
+    measurements.received.append(perf_counter())
 
 
-async def _watch(notes: Notes) -> None:
+async def _watch(measurements: Measurements) -> None:
     while True:
         asleep = perf_counter()
         await asyncio.sleep(TICK)
-        notes.late.append(perf_counter() - asleep - TICK)
+        measurements.late.append(perf_counter() - asleep - TICK)
 
 
 async def _client(opened: AsyncExitStack, port: int, limits: Limits, seed: int) -> Broker:
@@ -162,6 +159,6 @@ async def _connected(opened: AsyncExitStack, port: int) -> Broker:
     from thinwire.brokers.nats.broker import connect
     from thinwire.brokers.nats.options import NatsOptions
 
-    broker = await connect(f"nats://{LOOPBACK}:{port}", NatsOptions(connect_timeout=PATIENCE))
+    broker = await connect(f"nats://{LOOPBACK}:{port}", NatsOptions(connect_timeout=RUN_TIMEOUT))
     opened.push_async_callback(broker.close)
     return broker

@@ -1,15 +1,15 @@
-"""What messages weigh on the wire, plain, deflated and with a dictionary, and what that costs the processors.
+"""Simulated senders, relay and receivers over limited links, and the loads of messages.
+
+A load is the sizes of messages and the processor time, plain, deflated or with a dictionary.
 
 >>> TWEETS["plain"].mean, TWEETS["dictionary"].mean
 (3078.0, 478.0)
 
-Who sends, who passes on and who receives, over limited links and in the time of a `Kernel`.
+    Sender  --up-->  Relay  --down-->  Receiver         messages
+            <-down--        <--up----                   acknowledgements, which use the links too
 
-    Sender  --up-->  Relay  --down-->  Receiver         every message
-            <-down--        <--up----                   its acknowledgements, which take their share of the links
-
-A sender has at most `window` messages that are not acknowledged, a relay sends a receiver at most `window` messages
-ahead of what it has acknowledged. Nothing is lost, so in the end everybody has everything.
+A sender has at most `window` unacknowledged messages, and a relay sends a receiver at most `window` unacknowledged
+messages. No message is lost. Time is that of a `Kernel`.
 
 >>> from thinwire_lab.live.link_limits import Limit
 >>> world = Kernel()
@@ -42,9 +42,9 @@ DICTIONARY = 16_384
 
 @dataclass(frozen=True)
 class Load:
-    """Messages under one method.
+    """Messages of one method.
 
-    sizes: their bytes, one after the other; pack, unpack: processor seconds that one of them takes
+    sizes: their bytes; pack, unpack: processor seconds per message
     """
 
     sizes: tuple[int, ...]
@@ -61,12 +61,12 @@ TWEETS = {
     "deflate": Load((1222,), pack=210e-6, unpack=83e-6),
     "dictionary": Load((478,), pack=615e-6, unpack=97e-6),
 }
-"""The stream that the thesis measured limited links with: mean sizes of its table 6.2.1 (twitter-us), and minutes of
-table 5.4.4 (DEFLATE and PREDICT, publishers and one subscriber) divided by its 635,037 messages"""
+"""stream of the thesis for limited links: mean sizes of its table 6.2.1 (twitter-us), and minutes of table 5.4.4
+(DEFLATE and PREDICT, publishers and one subscriber) divided by its 635,037 messages"""
 
 
 class Plain:
-    """Messages as they are."""
+    """Codec that leaves messages unchanged."""
 
     name = "plain"
 
@@ -80,15 +80,15 @@ class Plain:
 
 
 def codecs(training: Sequence[bytes]) -> dict[str, Codec]:
-    """A codec for each method; the dictionary is trained on these messages, which must not be those measured."""
+    """Return a codec for each method. The dictionary is trained on these messages, which must not be measured."""
     dictionary = train(training, min(DICTIONARY, sum(map(len, training)) // 10))
     if dictionary is None:
         raise ConfigError("too few messages to train a dictionary on", messages=len(training))
     return {"plain": Plain(), "deflate": Deflate(), "dictionary": codec_of(dictionary)}
 
 
-def weighed(codec: Codec, messages: Sequence[bytes]) -> Load:
-    """What these messages become with a codec, and the processor time of each step on this machine."""
+def measure_load(codec: Codec, messages: Sequence[bytes]) -> Load:
+    """Return the sizes of messages with a codec, and the processor time per message on this machine."""
     begun = time.process_time()
     packed = [codec.pack(message) for message in messages]
     between = time.process_time()
@@ -101,11 +101,11 @@ def weighed(codec: Codec, messages: Sequence[bytes]) -> Load:
 
 @dataclass(frozen=True)
 class Weights:
-    """What a message weighs beside its own bytes, and what it costs those who handle it.
+    """Overhead of a message in bytes and seconds.
 
-    published, delivered: bytes around the payload on its two ways; stored: of the answer to its sender;
-    acknowledged: of a receiver's answer, which comes for every `window // 4` messages
-    pack, unpack: seconds of the sender and of a receiver; store: of the relay; disk: bytes a second that it stores
+    published, delivered: bytes around the payload on both links; stored: of the acknowledgement to its sender;
+    acknowledged: of a receiver's acknowledgement, one for every `window // 4` messages
+    pack, unpack: seconds of the sender and of a receiver; store: of the relay; disk: bytes per second that it stores
     """
 
     published: int = 0
@@ -119,7 +119,7 @@ class Weights:
 
 
 class Relay:
-    """A broker: stores every message, says so, and passes it on to all receivers."""
+    """A broker: stores every message, acknowledges it, and sends it to all receivers."""
 
     def __init__(self, world: Kernel, weights: Weights | None = None) -> None:
         self.world, self.weights = world, weights or Weights()
@@ -127,22 +127,22 @@ class Relay:
         self._station = Station()
 
     def take(self, sender: LinkSender, size: int, begun: float) -> None:
-        """A message has come."""
+        """Receive a message."""
         writing = size / self.weights.disk if self.weights.disk else 0.0
         self.world.at(self._station.work(self.weights.store + writing, self.world.now), self._pass, sender, size, begun)
 
     def _pass(self, sender: LinkSender, size: int, begun: float) -> None:
-        sender.answer(begun)
+        sender.acknowledge(begun)
         for receiver in self.receivers:
             receiver.offer(size, begun)
 
 
 class LinkSender:
-    """Publishes messages of these sizes, one after the other.
+    """Publishes messages of these sizes in order.
 
-    window: messages without an answer; pace: seconds from one message to the next, 0 for as soon as it may
+    window: maximum number of unacknowledged messages; pace: seconds between messages, 0 for no limit
 
-    Attributes: `finished`, when the last message was answered; `latencies`, seconds until each was.
+    Attributes: `finished`, time of the last acknowledgement; `latencies`, seconds until each one.
     """
 
     def __init__(
@@ -165,17 +165,17 @@ class LinkSender:
         self._processor = Station()
         self._start = 0.0
         self._sent = 0
-        self._waits = False
-        """will the next message wake us?"""
+        self._is_scheduled = False
+        """whether the next message is scheduled"""
 
     def begin(self) -> None:
-        """Send the first messages now; the others follow."""
+        """Start sending."""
         self._start = self._world.now
         self._resume()
 
-    def answer(self, begun: float) -> None:
-        """The relay has stored a message that was begun then, and says so."""
-        self._world.at(self._down.send(self._relay.weights.stored, self._world.now), self._answered, begun)
+    def acknowledge(self, begun: float) -> None:
+        """Send the acknowledgement of a message that was started at `begun`."""
+        self._world.at(self._down.send(self._relay.weights.stored, self._world.now), self._acknowledged, begun)
 
     def _resume(self) -> None:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
@@ -192,26 +192,26 @@ class LinkSender:
         self._world.at(self._up.send(size + weights.published, packed), self._relay.take, self, size, begun)
 
     def _wait(self, due: float) -> None:
-        if not self._waits:
-            self._waits = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._world.at(due, self._wake)
 
     def _wake(self) -> None:
-        self._waits = False
+        self._is_scheduled = False
         self._resume()
 
-    def _answered(self, begun: float) -> None:
+    def _acknowledged(self, begun: float) -> None:
         self.finished = self._world.now
         self.latencies.append(self.finished - begun)
         self._resume()
 
 
 class LinkReceiver:
-    """Gets every message.
+    """Receives every message.
 
-    window: messages that the relay may send before the first of them is acknowledged
+    window: maximum number of unacknowledged messages that the relay sends
 
-    Attributes: `finished`, when the last message was unpacked; `latencies`, seconds that each took from its sender.
+    Attributes: `finished`, time at which the last message was unpacked; `latencies`, seconds from the sender.
     """
 
     def __init__(self, world: Kernel, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0) -> None:
@@ -227,7 +227,7 @@ class LinkReceiver:
         relay.receivers.append(self)
 
     def offer(self, size: int, begun: float) -> None:
-        """The relay has a message for us."""
+        """Queue a message of the relay for this receiver."""
         self._waiting.append((size, begun))
         self._fetch()
 
@@ -242,10 +242,10 @@ class LinkReceiver:
         self.latencies.append(self.finished - begun)
         self._unpacked += 1
         if self._unpacked >= max(1, self.window // 4):
-            self._world.at(self._up.send(self._weights.acknowledged, self.finished), self._made_room, self._unpacked)
+            self._world.at(self._up.send(self._weights.acknowledged, self.finished), self._release, self._unpacked)
             self._unpacked = 0
 
-    def _made_room(self, messages: int) -> None:
+    def _release(self, messages: int) -> None:
         self._open -= messages
         self._fetch()
 

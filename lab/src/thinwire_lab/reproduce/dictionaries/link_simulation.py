@@ -1,6 +1,6 @@
-"""What is run: so many publishers and subscribers, each behind a line of its own, and what came of it.
+"""Simulation of publishers and subscribers on limited links, and the published values for it.
 
-A cell in virtual time.
+A cell has publishers and subscribers, each with its own link.
 
 >>> cell = Cell(publishers=1, subscribers=1, limits="bandwidth=1mbit,delay=50ms", messages=100)
 >>> from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS
@@ -8,18 +8,17 @@ A cell in virtual time.
 >>> round(plain.receiving / packed.receiving, 2)
 1.19
 
-The whole grid in virtual time: cells whose parameters and figures are JSON's own, so that Spark can deal them out.
+A grid of cells has JSON values as parameters and results, so that it runs on Spark.
 
 >>> loads = {"plain": [3078, 0, 0], "dictionary": [478, 615e-6, 97e-6]}
 >>> row, = grid([{"publishers": 13, "subscribers": 1, "limits": "bandwidth=1mbit,delay=50ms", "loads": loads}])
 >>> round(row["receiving_dictionary"], 1), round(row["publishing_dictionary"], 1)
 (3.1, 1.2)
 
-How many times faster with PREDICT, as the thesis measured it on Apache Pulsar (C. Doblander, 2018).
-
-Figures 5.5.3 and 5.5.4 and appendix C: 20,000 tweets, 50 ms one way, publishers by subscribers, as printed there. The
-maps for 64, 128 and 512 kbit, and most of those for publishers, cannot be read in the text; gaps in the others are runs
-that timed out.
+`RECEIVING` and `PUBLISHING` are the speed-ups with PREDICT that the thesis measured on Apache Pulsar (C. Doblander,
+2018), figures 5.5.3 and 5.5.4 and appendix C: 20,000 tweets, 50 ms one-way delay, publishers by subscribers. The maps
+for 64, 128 and 512 kbit, and most of those for publishers, cannot be read in the text; gaps in the others are runs that
+timed out.
 
 >>> RECEIVING["1mbit"][13, 1], PUBLISHING["4mbit"][55, 21], (8, 13) in RECEIVING["1mbit"]
 (2.9, 1.3, False)
@@ -44,13 +43,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Cell:
-    """One course: every publisher sends its share of the messages, every subscriber waits until it has all of them.
+    """Parameters of one run: every publisher sends its share of the messages, every subscriber receives all of them.
 
-    limits: of each client's line, as `read_limits` reads them
+    limits: of each client's link, in the syntax of `read_limits`
     messages: of all publishers together
-    window: messages that a publisher sends before the first is acknowledged; 1 is how the thesis did it
-    ahead: messages that the broker sends a subscriber before the first is acknowledged
-    pace: seconds from one message of a publisher to the next; 0 for as soon as it may
+    window: maximum number of unacknowledged messages of a publisher; 1 in the thesis
+    ahead: maximum number of unacknowledged messages of a subscriber
+    pace: seconds between messages of a publisher; 0 for no limit
     """
 
     publishers: int
@@ -61,24 +60,23 @@ class Cell:
     ahead: int = 256
     pace: float = 0.0
 
-    def dealt(self, items: Sequence[T]) -> list[list[T]]:
-        """The messages of each publisher, from a stream that begins again where it is too short.
+    def split(self, items: Sequence[T]) -> list[list[T]]:
+        """Return the messages of each publisher; a short stream is repeated.
 
-        >>> Cell(2, 1, "", messages=5).dealt("abc")
+        >>> Cell(2, 1, "", messages=5).split("abc")
         [['a', 'c', 'b'], ['b', 'a']]
         """
-        every = list(islice(cycle(items), self.messages))
-        return [every[place :: self.publishers] for place in range(self.publishers)]
+        messages = list(islice(cycle(items), self.messages))
+        return [messages[index :: self.publishers] for index in range(self.publishers)]
 
 
 @dataclass(frozen=True)
 class LinkOutcome:
-    """Seconds.
+    """Results of a run in seconds.
 
-    publishing: until a publisher has all its messages acknowledged; receiving: until a subscriber has all messages;
-    both from the common start, the mean of all
-    answered, delivered: half of the messages, and 99 in 100, were acknowledged, or unpacked by a subscriber, so many
-    seconds after they were due
+    publishing: until all messages of a publisher are acknowledged; receiving: until a subscriber has all messages;
+        means over all, from the common start
+    answered, delivered: p50 and p99 from the due time of a message to its acknowledgement, and until it is unpacked
     """
 
     publishing: float
@@ -94,11 +92,11 @@ class LinkOutcome:
         answers: Sequence[float],
         deliveries: Sequence[float],
     ) -> LinkOutcome:
-        """From when each publisher and each subscriber was done, and the latencies of all messages."""
-        return cls(float(np.mean(published)), float(np.mean(received)), _two(answers), _two(deliveries))
+        """Return the outcome, given the end times of publishers and subscribers and the latencies of all messages."""
+        return cls(float(np.mean(published)), float(np.mean(received)), _percentiles(answers), _percentiles(deliveries))
 
     def figures(self) -> dict[str, float]:
-        """By name, for a table."""
+        """Return the values by name."""
         return {
             "publishing": self.publishing,
             "receiving": self.receiving,
@@ -109,44 +107,44 @@ class LinkOutcome:
         }
 
 
-def _two(latencies: Sequence[float]) -> tuple[float, float]:
-    half, most = np.percentile(latencies, (50, 99))
-    return float(half), float(most)
+def _percentiles(latencies: Sequence[float]) -> tuple[float, float]:
+    p50, p99 = np.percentile(latencies, (50, 99))
+    return float(p50), float(p99)
 
 
 NAMED = {
     "GPRS": Cell(1, 1, "up=56kbit,down=112kbit,delay=150ms,jitter=20ms", messages=12),
     "EDGE, 8 publishers": Cell(8, 1, "bandwidth=128kbit,delay=50ms", messages=120),
-    "satellite, 16 on their way": Cell(1, 2, "up=128kbit,down=2mbit,delay=250ms,jitter=10ms", messages=96, window=16),
+    "satellite, window of 16": Cell(1, 2, "up=128kbit,down=2mbit,delay=250ms,jitter=10ms", messages=96, window=16),
     "LTE, 3 publishers, 3 subscribers": Cell(3, 3, "bandwidth=16mbit,delay=25ms,jitter=5ms", messages=120),
 }
-"""The cells that are run live as well, each with every method: one of them is held up by the way to the broker, one by
-the way from it, one by the distance, and one by nothing that fewer bytes would help with."""
+"""cells that are also run live with every method: limited by the link to the broker, by the link from it, by the delay,
+and by nothing that depends on bytes"""
 
 
 LOG = "limited"
 _NAME = "abcde"
 _BROKER = JetStream(stream=LOG, consumer=_NAME, sequence=1000, inbox="_INBOX.abcdefgh.100")
 _SEEDS = 1000
-"""publishers or subscribers that have seeds of their own"""
+"""number of publishers or subscribers with distinct seeds"""
 
 
 def subject(publisher: int, lane: int) -> str:
-    """Where a publisher's messages go; those that are on their way at once have subjects of their own."""
+    """Return the subject of a publisher's messages; concurrent messages have different subjects."""
     return f"{LOG}.{publisher}.{lane}"
 
 
 def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None = None, seed: int = 0) -> LinkOutcome:
-    """What would come of a cell.
+    """Simulate a cell.
 
-    store: seconds of the broker for each message; disk: bytes a second that it can store; None for as many as come
+    store: seconds of the broker for each message; disk: bytes per second that it stores, None for no limit
     """
     world, limits = Kernel(), read_limits(cell.limits)
     relay = Relay(world, weights(load, store, disk))
     first = 2 * _SEEDS * seed
     senders = [
         LinkSender(world, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
-        for place, sizes in enumerate(cell.dealt(load.sizes))
+        for place, sizes in enumerate(cell.split(load.sizes))
     ]
     receivers = [
         LinkReceiver(world, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
@@ -164,7 +162,7 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
 
 
 def weights(load: Load, store: float = 0.0, disk: float | None = None) -> Weights:
-    """What NATS puts around a message of this load; its subscribers acknowledge many at once, in one short line."""
+    """Return the overhead of NATS for messages of this load; subscribers acknowledge many messages at once."""
     payload = round(load.mean)
     traffic = _BROKER.traffic(subject(0, 0), payload)
     acknowledgement = len(f"PUB $JS.ACK.{LOG}.{_NAME}.1.1000.1000.0.0 0\r\n\r\n")
@@ -188,7 +186,7 @@ JITTERS = (0.0, 0.2, 0.5)
 """as a share of the delay"""
 
 Weighed = Mapping[str, Sequence[float]]
-"""method -> bytes of a message, and the seconds to pack and to unpack it; one of them is "plain" """
+"""bytes of a message and seconds to pack and unpack it, by method; one method is "plain" """
 
 
 def compare(
@@ -205,10 +203,10 @@ def compare(
     disk: float | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Every method under the same limits.
+    """Compare all methods under the same limits.
 
-    `plain.receiving` and so on are seconds; `receiving_dictionary` is how many times faster than plain a subscriber has
-    all messages with a dictionary, `publishing_...` the same of a publisher, `delivered_...` of half of the messages.
+    `plain.receiving` and similar names are seconds. `receiving_dictionary` is the speed-up over plain messages until a
+    subscriber has all messages, `publishing_...` that of a publisher, `delivered_...` that of the median message.
     """
     cell = Cell(publishers, subscribers, limits, messages, window, ahead, pace)
     found = {
@@ -225,7 +223,7 @@ def compare(
 
 
 def times_faster(plain: LinkOutcome, packed: LinkOutcome) -> dict[str, float]:
-    """How many times faster everything is, by name."""
+    """Return the speed-ups by name."""
     return {
         "publishing": plain.publishing / packed.publishing,
         "receiving": plain.receiving / packed.receiving,
@@ -234,16 +232,17 @@ def times_faster(plain: LinkOutcome, packed: LinkOutcome) -> dict[str, float]:
 
 
 def grid(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each cell: its parameters, and what `compare` says of it."""
+    """Return a row for each cell: its parameters and the results of `compare`."""
     return [{**cell, **compare(**cell)} for cell in cells]
 
 
 def thesis_cells(
     loads: Mapping[str, Load] = TWEETS, *, rates: Sequence[str] = RATES, parties: Sequence[int] = PARTIES, **more: Any
 ) -> list[dict[str, Any]]:
-    """Publishers times subscribers times bandwidths, with its 50 ms one way (figures 5.5.3, 5.5.4 and appendix C).
+    """Return cells for publishers, subscribers and bandwidths with 50 ms one-way delay (figures 5.5.3, 5.5.4, appendix
+    C).
 
-    The thesis sends 20,000 messages; ratios are the same with fewer, since every message takes the same course.
+    The thesis sends 20,000 messages; ratios are the same with fewer, because all messages behave alike.
 
     >>> len(thesis_cells())
     810
@@ -259,7 +258,7 @@ def thesis_cells(
 def delay_cells(
     loads: Mapping[str, Load] = TWEETS, *, rates: Sequence[str] = RATES, delays: Sequence[str] = DELAYS, **more: Any
 ) -> list[dict[str, Any]]:
-    """Bandwidths times delays times jitters, one publisher and one subscriber.
+    """Return cells for bandwidths, delays and jitters, with one publisher and one subscriber.
 
     >>> len(delay_cells()), delay_cells()[1]["limits"]
     (150, 'bandwidth=64kbit,delay=1ms,jitter=0.2ms')
@@ -282,11 +281,11 @@ def _plain(loads: Mapping[str, Load]) -> dict[str, list[float]]:
 
 
 Map = dict[tuple[int, int], float]
-"""(publishers, subscribers) -> times faster"""
+"""speed-up by publishers and subscribers"""
 
 
 def _read(text: str) -> Map:
-    """Rows from 55 publishers down to 1, columns from 1 subscriber to 55; a dash where there is no figure."""
+    """Read rows from 55 publishers down to 1 and columns from 1 subscriber to 55; a dash is a missing value."""
     rows = zip(reversed(PARTIES), text.strip().splitlines(), strict=True)
     cells = {(p, s): value for p, row in rows for s, value in zip(PARTIES, row.split(), strict=True)}
     return {parties: float(value) for parties, value in cells.items() if value != "-"}

@@ -1,10 +1,7 @@
-"""Where batches do as well as dictionaries: bytes a message over the messages that are deflated together.
+"""Runs of policies on streams as grid cells, and interpolation over batch sizes.
 
-Streams by name, as long as they are wanted: what a cell of a sweep can open wherever it runs.
-
-The pieces of the evaluation that run side by side: functions of plain parameters that answer in plain JSON.
-
-Without Spark a loop over the cells does the same: `staged.one_by_one` of the analysis.
+Cells have JSON values as parameters and results, and open streams by name, so that they run in this process or on
+Spark.
 """
 
 from __future__ import annotations
@@ -21,17 +18,17 @@ from thinwire.analysis.analysis_cells import Cell
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
-from thinwire_lab.reproduce.dictionaries.policy_run import TOLD, Settings, run_stream
+from thinwire_lab.reproduce.dictionaries.policy_run import WITH_LENGTH, Settings, run_stream
 from thinwire_lab.streams.named_streams import NamedStream, generated, streams
 
 Points = Sequence[tuple[float, float]]
-"""batch and value, batches rising"""
+"""batch size and value, ascending"""
 
 
 def equal_at(points: Points, level: float) -> float | None:
-    """The batch at which bytes have fallen to this level, between two measured ones straight over the logarithm.
+    """Return the batch size at which the value falls to this level, interpolated over the logarithm.
 
-    None where they stay above the level.
+    None if all values are above the level.
 
     >>> equal_at([(1, 100.0), (2, 60.0), (8, 40.0)], 50.0), equal_at([(1, 100.0), (55, 60.0)], 50.0)
     (4.0, None)
@@ -48,7 +45,7 @@ def equal_at(points: Points, level: float) -> float | None:
 
 
 def between(points: Points, batch: float) -> float:
-    """The value at a batch between measured ones.
+    """Return the interpolated value at a batch size.
 
     >>> between([(1, 100.0), (2, 60.0), (8, 40.0)], 4.0)
     50.0
@@ -57,7 +54,7 @@ def between(points: Points, batch: float) -> float:
 
 
 def shown(batch: float | None) -> str:
-    """A batch in a sentence.
+    """Format a batch size.
 
     >>> shown(12.34), shown(None)
     ('12.3', 'no number')
@@ -66,22 +63,22 @@ def shown(batch: float | None) -> str:
 
 
 def available(data: str | None) -> list[NamedStream]:
-    """The streams of a folder, then the generated ones; only the latter without a folder."""
+    """Return the streams of a folder and the generated ones; without a folder only the latter."""
     own = streams(Path(data)) if data else []
     names = {stream.name for stream in own}
     return own + [stream for stream in generated() if stream.name not in names]
 
 
 def find(name: str, data: str | None) -> NamedStream:
-    """The stream of this name."""
-    every = {stream.name: stream for stream in available(data)}
-    if name not in every:
-        raise ConfigError("no such stream", stream=name, choose_from=sorted(every))
-    return every[name]
+    """Return the stream with this name."""
+    by_name = {stream.name: stream for stream in available(data)}
+    if name not in by_name:
+        raise ConfigError("unknown stream", stream=name, choose_from=sorted(by_name))
+    return by_name[name]
 
 
 def messages_of(name: str, data: str | None, limit: int | None = None, cycle: bool = False) -> Iterator[bytes]:
-    """The messages of a stream, at most `limit`; `cycle` begins anew where they end before.
+    """Return at most `limit` messages of a stream; `cycle` repeats a short stream.
 
     >>> len(list(messages_of("building-json", None, 5)))
     5
@@ -113,13 +110,13 @@ def run_cell(
     batch: int = 1,
     publishers: Sequence[int] = PUBLISHERS,
 ) -> dict[str, Any]:
-    """One policy with one setting on one stream: a row a topology.
+    """Run one policy with one setting on one stream. Return one row per topology.
 
     >>> cell = {"stream": "building-json", "policy": "deflate", "messages": 100}
     >>> [row["topology"] for row in run_cell(**cell)["rows"]]
     ['1:1', '1,000:1', '10,000:1']
     """
-    length = _length(stream, data, messages, cycle) // batch if policy in TOLD else None
+    length = _length(stream, data, messages, cycle) // batch if policy in WITH_LENGTH else None
     topologies = [Topology(count) for count in publishers]
     source = messages_of(stream, data, messages, cycle)
     rows = run_stream(source, policy, topologies, batch, settings=settings, expected=length)
@@ -133,6 +130,6 @@ def _length(stream: str, data: str | None, messages: int | None, cycle: bool) ->
 
 
 def weight(cell: Cell) -> float:
-    """How much work a cell is: policies that train often and those that run once a topology weigh more."""
-    lanes = {"deflate": 2.0, "predict": 3.0, "ours": 3.0, "ours, length known": 3.0}
-    return lanes.get(cell.get("policy", ""), 1.0) * float(cell.get("messages") or 100_000)
+    """Return the work of a cell: policies that train often or run once per topology take longer."""
+    factors = {"deflate": 2.0, "predict": 3.0, "ours": 3.0, "ours, length known": 3.0}
+    return factors.get(cell.get("policy", ""), 1.0) * float(cell.get("messages") or 100_000)

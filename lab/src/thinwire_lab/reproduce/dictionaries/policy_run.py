@@ -1,6 +1,6 @@
-"""One policy at work on a stream: what its publishers send, what its subscribers read, what its sampler does.
+"""Runs of a dictionary policy on a stream: bytes and processor time of publishers, subscribers and sampler.
 
-Policies by name, and the settings that the thesis tried of each.
+`POLICIES` are the policies by name; `permutations` returns the settings of the thesis for each.
 
 >>> [policy for policy in POLICIES]
 ['deflate', 'single', 'fixed rate', 'adaptive', 'predict', 'ours', 'ours, length known']
@@ -9,9 +9,7 @@ Policies by name, and the settings that the thesis tried of each.
 >>> len(permutations("single")), len(permutations("single", quick=True)), permutations("predict")
 (12, 5, [{}])
 
-BR over time, in a bounded number of points.
-
-A stream under a policy: one pass over the messages, one row a topology.
+`run_stream` reads the messages once and returns one row per topology.
 
 >>> rooms = (b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(2000))
 >>> rows = run_stream(rooms, "adaptive", [Topology(1), Topology(1000)])
@@ -37,8 +35,8 @@ from thinwire.wire import varint
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES, Account
 from thinwire_lab.reproduce.dictionaries.policies import Adaptive, FixedRate, Predict, SingleDict, fixed_rate, single
 
-DECISIONS = 1000
-"""decisions that are kept, the first"""
+MAX_DECISIONS = 1000
+"""stored decisions, from the start"""
 
 
 @dataclass
@@ -52,7 +50,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy proposed, and after how many messages."""
+    """A proposal of a policy, with the number of messages before it."""
 
     seen: int
     proposal: Prolong | Replace
@@ -65,7 +63,7 @@ class Decision:
 
 @dataclass(eq=False)
 class Lane:
-    """A policy with its publishers and subscribers; None for messages that are deflated throughout."""
+    """A policy with its publishers and subscribers; without a policy all messages are deflated."""
 
     policy: DictionaryPolicy | None
     account: Account = field(default_factory=Account)
@@ -75,18 +73,20 @@ class Lane:
     codec: Codec = field(default_factory=Deflate)
 
     def send(self, messages: Sequence[bytes], plain: int) -> None:
-        """Publish, read back, let the sampler look; `plain`: bytes of the messages without what joins a batch.
+        """Pack and unpack messages and run the sampler. A new dictionary is used from the next call.
 
-        A new dictionary is used from the next call on: it takes a moment to reach everybody.
+        plain: bytes of the messages, without the lengths in a batch
         """
         codec = self.codec
         start = process_time()
         packed = [codec.pack(message) for message in messages]
         sent = process_time()
-        read = [codec.unpack(one, len(message)) for one, message in zip(packed, messages, strict=True)]
+        unpacked = [codec.unpack(one, len(message)) for one, message in zip(packed, messages, strict=True)]
         arrived = process_time()
-        if read != messages:
-            raise GuaranteeViolated("a packed message does not come back", codec=codec.name, seen=self.account.count)
+        if unpacked != messages:
+            raise GuaranteeViolated(
+                "unpacking does not return the packed message", codec=codec.name, seen=self.account.count
+            )
         self.account.messages(len(messages), plain, sum(map(len, packed)))
         self.work.publishers += sent - start
         self.work.subscribers += arrived - sent
@@ -98,17 +98,17 @@ class Lane:
         policy.offer_all(messages)
         proposal = policy.propose()
         self.work.sampler += process_time() - start
-        self._follow(proposal)
+        self._apply(proposal)
 
-    def _follow(self, proposal: Proposal) -> None:
+    def _apply(self, proposal: Proposal) -> None:
         if isinstance(proposal, Keep):
             return
-        if len(self.decisions) < DECISIONS:
+        if len(self.decisions) < MAX_DECISIONS:
             self.decisions.append(Decision(self.account.count, proposal))
         if isinstance(proposal, Replace):
-            self._take(proposal.dictionary)
+            self._use(proposal.dictionary)
 
-    def _take(self, dictionary: Dictionary | None) -> None:
+    def _use(self, dictionary: Dictionary | None) -> None:
         if dictionary is not None:
             self.account.dictionary(travelling.cost(dictionary, self.dictionary))
         self.dictionary = dictionary
@@ -127,13 +127,13 @@ POLICIES: dict[str, Make] = {
     "ours": lambda topology, expected, settings: CostBased(topology, **settings),
     "ours, length known": lambda topology, expected, settings: CostBased(topology, expected, **settings),
 }
-"""name -> from the topology, the length of the stream where it is known, and settings, to a policy"""
+"""functions from the topology, the length of the stream if known, and settings to a policy, by name"""
 
 PUBLISHED = ("single", "fixed rate", "adaptive", "predict")
 AWARE = ("predict", "ours", "ours, length known")
-"""policies that know the topology: on another one they decide otherwise"""
-TOLD = ("ours, length known",)
-"""policies that are told how long the stream is"""
+"""policies whose decisions depend on the topology"""
+WITH_LENGTH = ("ours, length known",)
+"""policies that get the length of the stream"""
 
 _GRIDS: dict[str, list[dict[str, Any]]] = {
     "single": [{"multiplier": multiplier} for multiplier in single.MULTIPLIERS],
@@ -146,30 +146,30 @@ _QUICK = {"single": (0, 2, 6, 8, 11), "fixed rate": (0, 1), "adaptive": (0, 2)}
 def make(
     name: str, topology: Topology, expected: int | None = None, settings: Settings | None = None
 ) -> DictionaryPolicy | None:
-    """The policy of this name; None for messages that are deflated throughout."""
+    """Return the policy with this name; None for `deflate`."""
     if name not in POLICIES:
-        raise ConfigError("no such policy", policy=name, choose_from=list(POLICIES))
+        raise ConfigError("unknown policy", policy=name, choose_from=list(POLICIES))
     return POLICIES[name](topology, expected, settings or {})
 
 
 def permutations(name: str, quick: bool = False) -> list[dict[str, Any]]:
-    """The settings to try; one that is empty where a policy needs none."""
+    """Return the settings to compare; one empty setting if a policy has none."""
     grid = _GRIDS.get(name, [{}])
     return [grid[place] for place in _QUICK[name]] if quick and name in _QUICK else grid
 
 
-MOST = 200
-"""points; when there are as many, every other one is dropped and half as many are taken from then on"""
+MAX_POINTS = 200
+"""points; when they are full, every other one is dropped and the interval doubles"""
 
 
 class Timeline:
-    """BR of everything so far, over the messages so far.
+    """Cumulative BR over the number of messages, in a bounded number of points.
 
     >>> line, account = Timeline(), Account()
     >>> for _ in range(1000):
     ...     account.messages(1, plain=100, packed=39)
     ...     line.add(account.count, account, Topology())
-    >>> len(line.points) <= MOST, line.points[-1]
+    >>> len(line.points) <= MAX_POINTS, line.points[-1]
     (True, [993, 60.0])
     """
 
@@ -179,18 +179,18 @@ class Timeline:
         self._calls = 0
 
     def add(self, seen: int, account: Account, topology: Topology) -> None:
-        """Look at the account; one look in so many is kept."""
+        """Add a point of the account at the current interval."""
         self._calls += 1
         if (self._calls - 1) % self._every:
             return
         self.points.append([seen, account.reduction(topology)])
-        if len(self.points) == MOST:
+        if len(self.points) == MAX_POINTS:
             self.points = self.points[::2]
             self._every *= 2
 
 
-TOGETHER = 16
-"""messages that are sent before the sampler is asked; a new dictionary reaches everybody after as many at most"""
+ROUND = 16
+"""messages between two calls of the sampler; a new dictionary is in use after at most as many"""
 
 Row = dict[str, Any]
 
@@ -204,10 +204,10 @@ def run_stream(
     settings: Settings | None = None,
     expected: int | None = None,
 ) -> list[Row]:
-    """Everything that a stream costs under a policy, on each topology; messages are taken as they come.
+    """Return the costs of a stream under a policy, for each topology.
 
-    batch: messages that are packed as one
-    expected: how many messages there will be, for policies that are told
+    batch: number of messages that are packed as one
+    expected: length of the stream, for policies that use it
     """
     lanes = _lanes(policy, topologies, settings, expected)
     lines = [Timeline() for _ in topologies]
@@ -226,19 +226,19 @@ def run_stream(
 
 
 def _lanes(policy: str, topologies: Sequence[Topology], settings: Settings | None, expected: int | None) -> list[Lane]:
-    """A lane for every topology; one for all of them where the policy does not know the topology."""
+    """Return a lane for every topology; the same lane for all if the policy does not depend on it."""
     if policy in AWARE:
         return [Lane(make(policy, topology, expected, settings)) for topology in topologies]
     return [Lane(make(policy, Topology(), expected, settings))] * len(topologies)
 
 
 def _joined(messages: Iterable[bytes], batch: int) -> Iterator[tuple[list[bytes], int, int]]:
-    """What is packed at once, several at a time; the bytes of the messages in them, and how many these are.
+    """Yield lists of batches with the bytes and the number of messages in them.
 
-    The messages of a batch are told apart by their lengths, which count as packed bytes and not as plain ones.
+    The messages of a batch have their lengths in front, which count as packed bytes and not as plain ones.
     """
     stream = iter(messages)
-    while taken := list(islice(stream, TOGETHER * batch)):
+    while taken := list(islice(stream, ROUND * batch)):
         plain, count = sum(map(len, taken)), len(taken)
         if batch > 1:
             parts = (taken[at : at + batch] for at in range(0, len(taken), batch))

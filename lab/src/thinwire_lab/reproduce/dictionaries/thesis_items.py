@@ -1,7 +1,7 @@
-"""Tables and figures of the thesis on shared dictionaries, made again: its numbers beside ours.
+"""Tables and figures of the thesis on shared dictionaries, with its values beside ours.
 
-A sheet is made of cells that run side by side (`run`: on Spark, or one after the other), then laid out. What the thesis
-says in words and shows in no table has a name instead of a number.
+A sheet is computed from cells that run on Spark or sequentially (`run`). Statements of the thesis without a table have
+a name instead of a number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Maker = Callable[[ThesisScale, Run, Path], Sheet]
 
 @dataclass(frozen=True)
 class Item:
-    """A table or a figure: what it shows, and what makes it."""
+    """A table or a figure: its title, and the function that computes it."""
 
     what: str
     make: Maker = field(repr=False)
@@ -37,12 +37,12 @@ class Item:
 TABLES: dict[str, Item] = {
     "4.3.1": Item("the best fixed configuration against deflate", tables.table_4_3_1),
     "4.3.2": Item("Adaptive against deflate and the best fixed configuration", tables.table_4_3_2),
-    "5.2.1": Item("how much of a dictionary is used, by its size", tables.table_5_2_1),
-    "5.4.2": Item("how alike messages are (NSim)", tables.table_5_4_2),
-    "5.4.3": Item("dictionaries that Predict makes, and its error", tables.table_5_4_3),
+    "5.2.1": Item("share of a dictionary in use, by its size", tables.table_5_2_1),
+    "5.4.2": Item("similarity of messages (NSim)", tables.table_5_4_2),
+    "5.4.3": Item("dictionaries of Predict, and its error", tables.table_5_4_3),
     "5.4.4": Item("all policies: bytes saved and CPU, three topologies", summary.table_5_4_4),
     "5.5.1": Item("the same with batches of two", summary.table_5_5_1),
-    "6.2.1": Item("how a dictionary decays that is never replaced", tables.table_6_2_1),
+    "6.2.1": Item("decay of a dictionary that is never replaced", tables.table_6_2_1),
     **{
         number: Item(f"the same with batches of {TABLES_B[number].batch}", make)
         for number, make in summary.APPENDIX.items()
@@ -53,51 +53,51 @@ TABLES: dict[str, Item] = {
 FIGURES: dict[str, Item] = {
     "4.3.1": Item("bytes saved by history and size", figures.figure_4_3_1),
     "4.3.2": Item("bytes saved, dictionary against deflate", courses.figure_4_3_2),
-    "4.3.3": Item("CPU to pack and to read, by the size of the dictionary", figures.figure_4_3_3),
+    "4.3.3": Item("CPU to pack and unpack, by the size of the dictionary", figures.figure_4_3_3),
     "4.3.4": Item("Adaptive over time", courses.figure_4_3_4),
-    "4.3.5": Item("latency on a phone with 2G, in virtual time", links.figure_4_3_5),
-    "4.3.6": Item("time to get 5,000 messages there, and the dictionary", links.figure_4_3_6),
-    "5.2.1": Item("CPU to make a dictionary, by kB of history", figures.figure_5_2_1),
+    "4.3.5": Item("latency on a phone with 2G, simulated", links.figure_4_3_5),
+    "4.3.6": Item("time to receive 5,000 messages there, and the dictionary", links.figure_4_3_6),
+    "5.2.1": Item("CPU to train a dictionary, by kB of history", figures.figure_5_2_1),
     "5.2.2": Item("bytes saved by history", figures.figure_5_2_2),
     "5.2.3": Item("CPU to pack by the size of the dictionary", figures.figure_4_3_3),
-    "5.2.4": Item("how much of a dictionary is used, by its size", figures.figure_5_2_4),
-    "5.2.5": Item("how often each part of a dictionary is used", figures.figure_5_2_5),
+    "5.2.4": Item("share of a dictionary in use, by its size", figures.figure_5_2_4),
+    "5.2.5": Item("references to each part of a dictionary", figures.figure_5_2_5),
     "5.2.6": Item("bytes saved by the size of the dictionary", figures.figure_5_2_6),
-    "5.4.1": Item("how alike messages are (NSim)", figures.figure_5_4_1),
-    "5.4.2": Item("lives that Predict expected, and what they came to", courses.figure_5_4_2),
-    "5.4.3": Item("how far settings move the result", courses.figure_5_4_3),
+    "5.4.1": Item("similarity of messages (NSim)", figures.figure_5_4_1),
+    "5.4.2": Item("lifetimes expected by Predict, and actual ones", courses.figure_5_4_2),
+    "5.4.3": Item("effect of settings", courses.figure_5_4_3),
     "5.4.4": Item("bytes saved over time, all policies", courses.figure_5_4_4),
     "5.4.5": Item("bytes saved over time, rows without a schema", courses.figure_5_4_5),
     "5.5.1": Item("batches: deflate against dictionaries, one publisher", courses.figure_5_5_1),
     "5.5.2": Item("batches: deflate against dictionaries, 1,000 publishers", courses.figure_5_5_2),
-    "5.5.3": Item("subscribers faster at 1 Mbit, publishers by subscribers", links.figure_5_5_3),
+    "5.5.3": Item("speed-up of subscribers at 1 Mbit, publishers by subscribers", links.figure_5_5_3),
     "5.5.4": Item("the same at 4 Mbit", links.figure_5_5_4),
-    "C.1": Item("subscribers faster, all bandwidths", links.figure_c_1),
-    "C.2": Item("publishers faster, all bandwidths", links.figure_c_2),
-    "delays": Item("faster and sooner, bandwidths by delays and jitters", links.figure_delays),
+    "C.1": Item("speed-up of subscribers, all bandwidths", links.figure_c_1),
+    "C.2": Item("speed-up of publishers, all bandwidths", links.figure_c_2),
+    "delays": Item("speed-up by bandwidth, delay and jitter", links.figure_delays),
 }
 
 
 def chosen(table: str | None = None, figure: str | None = None) -> list[tuple[str, Item]]:
-    """What is to be made, by name; everything where nothing is named.
+    """Return the selected items by name; all without a selection.
 
     >>> [name for name, _ in chosen(table="5.4.4")], len(chosen()) == len(TABLES) + len(FIGURES)
     (['table 5.4.4'], True)
     """
     if table is None and figure is None:
-        every = [("table", TABLES), ("figure", FIGURES)]
-        return [(f"{kind} {number}", item) for kind, items in every for number, item in items.items()]
-    asked = [("table", table, TABLES), ("figure", figure, FIGURES)]
-    return [(f"{kind} {number}", _found(kind, number, items)) for kind, number, items in asked if number is not None]
+        kinds = [("table", TABLES), ("figure", FIGURES)]
+        return [(f"{kind} {number}", item) for kind, items in kinds for number, item in items.items()]
+    selected = [("table", table, TABLES), ("figure", figure, FIGURES)]
+    return [(f"{kind} {number}", _found(kind, number, items)) for kind, number, items in selected if number is not None]
 
 
 def reproduce(name: str, item: Item, scale: ThesisScale, run: Run, out: Path) -> Sheet:
-    """One sheet; pictures are written to the folder `out`."""
+    """Compute a sheet; pictures are written to the folder `out`."""
     return item.make(scale, run, out)
 
 
 def _found(kind: str, number: str, items: dict[str, Any]) -> Item:
     if number not in items:
-        raise ConfigError(f"no such {kind}", **{kind: number}, choose_from=sorted(items))
+        raise ConfigError(f"unknown {kind}", **{kind: number}, choose_from=sorted(items))
     item: Item = items[number]
     return item

@@ -1,14 +1,11 @@
-"""Appendix B of the thesis as data: bytes saved in % with larger batches, one publisher and one subscriber.
+"""Values of the thesis: C. Doblander, Compression in Publish/Subscribe Systems, TU Munich, 2018.
 
-Only figures whose place in the print is beyond doubt; the means are in `dictionaries_published.MEANS`.
+Streams have the names of ours that are similar. Streams of the thesis without a similar one are not in the tables of
+single streams, but in the means, which are over all 20 streams of the thesis. Tables of appendix B contain only values
+that can be read without doubt.
 
 >>> TABLES_B["B.1.1"].batch, TABLES_B["B.1.1"].saved["predict"]["DEBS json"]
 (5, 84.4)
-
-Numbers of the thesis, as data: C. Doblander, Compression in Publish/Subscribe Systems, TU Munich, 2018.
-
-Streams carry the names of ours that stand for them; what we have nothing like is left out of the tables of single
-streams and kept in the means, which are over all 20 streams of the thesis.
 """
 
 from __future__ import annotations
@@ -35,11 +32,11 @@ STANDS_FOR = {
     "tweets-json": "Twitter json",
     "bikes-json": "NYC-B json",
 }
-"""our stream -> the stream of the thesis that is most like it; only the DEBS rows are the same data"""
+"""the most similar stream of the thesis, by our stream; only the DEBS rows are the same data"""
 
 
 class Configured(NamedTuple):
-    """Table 4.3.1: mean size, the best history/life/multiplier, overhead a message, sizes, and bytes saved in %."""
+    """Table 4.3.1: mean size, the best history/life/multiplier, overhead per message, sizes, and bytes saved in %."""
 
     mean: float
     history: int
@@ -75,7 +72,7 @@ TABLE_5_2_1 = {
     55.0: (74.6, 10.2),
     91.0: (65.7, 10.3),
 }
-"""multiplier -> share of the dictionary that is used, share of a message that is repeated within it; means, in %"""
+"""mean share of the dictionary in use and of a message that repeats itself, in %, by multiplier"""
 
 TABLE_5_4_2 = {
     "DEBS csv": (83.90, 4.50),
@@ -88,7 +85,7 @@ TABLE_5_4_2 = {
     "NYC-B json": (98.08, 0.54),
     "tpch tbl": (98.12, 0.72),
 }
-"""mean NSim and its deviation"""
+"""mean NSim and its standard deviation"""
 
 TABLE_5_4_3 = {
     "DEBS csv": (162, 54.2),
@@ -100,7 +97,7 @@ TABLE_5_4_3 = {
     "Neut log": (22, 50.9),
     "Twitter json": (15, 0.0),
 }
-"""dictionaries that Predict made in a million messages (GitHub: 126,245), and its mean error in % of a life"""
+"""dictionaries of Predict in a million messages (GitHub: 126,245), and its mean error in % of a lifetime"""
 
 _NAMES = (
     *("DEBS csv", "DEBS json", "DEBS pb", "DEBS xml", "Gdax json", "GH json", "Neut log", "tpch tbl", "Twitter json"),
@@ -109,7 +106,7 @@ _NAMES = (
 
 
 def by_stream(*saved: float | None) -> dict[str, float]:
-    """Figures by the stream they are of; None for one that the print has lost."""
+    """Return values by stream; None for a value that cannot be read."""
     return {name: figure for name, figure in zip(_NAMES, saved, strict=True) if figure is not None}
 
 
@@ -120,7 +117,7 @@ TABLE_5_4_4 = {
     "adaptive": by_stream(59.1, 82.9, 48.4, 86.4, 77.4, 85.6, 65.0, 55.9, 84.2, 85.2),
     "predict": by_stream(59.4, 82.5, 49.0, 86.8, 76.6, 85.1, 69.8, 56.7, 84.4, 86.7),
 }
-"""bytes saved in %, one publisher and one subscriber, messages one by one; best of all settings where there are any"""
+"""bytes saved in %, one publisher and one subscriber, without batches; with the best settings"""
 
 TABLE_5_5_1 = {
     "deflate": by_stream(47.2, 62.8, 25.7, 63.9, 51.3, 79.4, 43.7, 27.5, 71.6, 60.7),
@@ -129,7 +126,7 @@ TABLE_5_5_1 = {
     "adaptive": by_stream(61.1, 83.6, None, 87.6, 81.3, None, 75.6, 58.2, 84.5, None),
     "predict": by_stream(None, None, None, None, None, None, None, None, 84.5, 87.9),
 }
-"""the same with batches of two; what the print has lost is left out"""
+"""the same with batches of two, without values that cannot be read"""
 
 MEANS = {
     1: {
@@ -152,8 +149,8 @@ MEANS = {
     34: {"deflate": (78.5, 78.5, 78.5), "fixed rate": (79.3, -13.1, -845.5), "single": (79.9, 72.3, 4.0),
          "adaptive": (80.7, 74.7, 20.4), "predict": (79.8, 77.2, 54.2)},
 }  # fmt: skip
-"""batch size -> policy -> bytes saved in % with 1, 1,000 and 10,000 publishers, means over 20 streams (tables 5.4.4,
-5.5.1 and appendix B; Predict at eight is lost in print)"""
+"""bytes saved in % with 1, 1,000 and 10,000 publishers by batch size and policy, means over 20 streams (tables 5.4.4,
+5.5.1 and appendix B; Predict at eight cannot be read)"""
 
 MINUTES = {
     "deflate": (0.8, 0.3, 0.0),
@@ -166,7 +163,7 @@ MINUTES = {
 
 
 class Degraded(NamedTuple):
-    """Table 6.2.1: mean bytes plain, deflated and with the first dictionary; BR at first and at the end; swing; kB."""
+    """Table 6.2.1: mean bytes plain, deflated and with the first dictionary; first and last BR; range; kB."""
 
     mean: float
     deflated: float
@@ -192,7 +189,7 @@ TABLE_6_2_1 = {
 
 
 class Batched(NamedTuple):
-    """One table: messages in a batch, and by policy what it saved on each stream."""
+    """A table: messages in a batch, and the saved share by policy and stream."""
 
     batch: int
     saved: Mapping[str, Mapping[str, float]]

@@ -1,11 +1,4 @@
-"""Fixed configurations: history, life and size of dictionaries as equations 4.3.1 and 4.3.2 of the thesis vary them.
-
-Lives of dictionaries: what Predict expected when it made one, and what came of it.
-
-Pictures of the sheets: lines, heat maps, boxes; PNG to look at, SVG to print.
-
-A sheet: one table or figure as it is printed, and how much is measured for it.
-"""
+"""Sheets: tables and figures of the thesis as printed, their scale, their plots, and the rows they share."""
 
 from __future__ import annotations
 
@@ -27,18 +20,18 @@ Lives = list[tuple[float, float]]
 
 
 def expected_and_seen(decisions: Sequence[Mapping[str, Any]]) -> Lives:
-    """Of every dictionary that was replaced: the messages it was expected to live for, and those it lived for.
+    """Return expected and actual lifetime in messages of every dictionary that was replaced.
 
     >>> replaced = [{"seen": at, "decision": "replace", "life": life} for at, life in ((500, 1000), (2500, 800))]
     >>> expected_and_seen([*replaced, {"seen": 3300, "decision": "prolong", "life": 800}])
     [(1000, 2000)]
     """
-    made = [decision for decision in decisions if decision["decision"] == "replace"]
-    return [(one["life"], later["seen"] - one["seen"]) for one, later in pairwise(made)]
+    replaced = [decision for decision in decisions if decision["decision"] == "replace"]
+    return [(one["life"], later["seen"] - one["seen"]) for one, later in pairwise(replaced)]
 
 
 def still_expected(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The life that was expected of the dictionary still in use; empty where there is none.
+    """Return the expected lifetime of the dictionary in use; empty if there is none.
 
     >>> still_expected([{"seen": 500, "decision": "replace", "life": 1000}])
     [1000]
@@ -47,7 +40,7 @@ def still_expected(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def error(lives: Lives) -> float | None:
-    """The mean error in per cent of what was seen; None where no dictionary was replaced.
+    """Return the mean error in per cent of the actual lifetime; None if no dictionary was replaced.
 
     >>> error([(1000, 2000), (900, 1000)])
     30.0
@@ -58,17 +51,17 @@ def error(lives: Lives) -> float | None:
 COLOURS = ("#1f6f8b", "#d1495b", "#edae49", "#5c6b73", "#4fb0ae", "#8d6a9f", "#b8c4ce", "#2f4858", "#90a955", "#bc6c25")
 
 Points = tuple[Sequence[float], Sequence[float]]
-"""places and values of a line"""
+"""x and y values of a line"""
 
 
 def lines(
     stem: Path, title: str, series: Mapping[str, Points], axes: tuple[str, str], log: bool = False, dots: bool = False
 ) -> list[Path]:
-    """One line a series; `axes`: what lies along them; `log`: places on a logarithmic scale."""
+    """Plot one line per series; `axes`: labels of the axes; `log`: logarithmic x axis."""
     figure, panel = _panel(title, axes)
-    for place, (label, (at, values)) in enumerate(series.items()):
+    for index, (label, (at, values)) in enumerate(series.items()):
         style = "o" if dots else "-"
-        panel.plot(at, values, style, label=label, color=COLOURS[place % len(COLOURS)], markersize=3, linewidth=1.4)
+        panel.plot(at, values, style, label=label, color=COLOURS[index % len(COLOURS)], markersize=3, linewidth=1.4)
     if log:
         panel.set_xscale("log")
     figure.legend(frameon=False, ncols=4, loc="outside lower center", fontsize=8)
@@ -76,7 +69,7 @@ def lines(
 
 
 def heat(stem: Path, title: str, cells: Mapping[tuple[float, float], float], axes: tuple[str, str]) -> list[Path]:
-    """A square for every (column, row), its value written in it."""
+    """Plot a heat map with a value for every (column, row)."""
     figure, panel = _panel(title, axes)
     columns, rows = (sorted({key[side] for key in cells}) for side in (0, 1))
     values = [[cells.get((column, row), float("nan")) for column in columns] for row in rows]
@@ -91,7 +84,7 @@ def heat(stem: Path, title: str, cells: Mapping[tuple[float, float], float], axe
 
 
 def boxes(stem: Path, title: str, groups: Mapping[str, Sequence[float]], axis: str) -> list[Path]:
-    """The spread of every group."""
+    """Plot the distribution of every group."""
     figure, panel = _panel(title, ("", axis))
     panel.boxplot(list(groups.values()), widths=0.5, showfliers=False)
     panel.set_xticks(range(1, len(groups) + 1), list(groups), rotation=20, fontsize=8)
@@ -99,19 +92,19 @@ def boxes(stem: Path, title: str, groups: Mapping[str, Sequence[float]], axis: s
 
 
 def bars(stem: Path, title: str, names: Sequence[str], series: Mapping[str, Sequence[float]], axis: str) -> list[Path]:
-    """Groups of bars, one group a name."""
+    """Plot groups of bars, one group per name."""
     figure, panel = _panel(title, ("", axis))
     width = 0.84 / max(len(series), 1)
-    for place, (label, values) in enumerate(series.items()):
-        left = [at + (place - (len(series) - 1) / 2) * width for at in range(len(names))]
-        panel.bar(left, values, width * 0.94, label=label, color=COLOURS[place % len(COLOURS)])
+    for index, (label, values) in enumerate(series.items()):
+        left = [at + (index - (len(series) - 1) / 2) * width for at in range(len(names))]
+        panel.bar(left, values, width * 0.94, label=label, color=COLOURS[index % len(COLOURS)])
     panel.set_xticks(range(len(names)), list(names), rotation=20, fontsize=8)
     figure.legend(frameon=False, ncols=4, loc="outside lower center", fontsize=8)
     return save(figure, stem)
 
 
 def _panel(title: str, axes: tuple[str, str]) -> tuple[Any, Any]:
-    """An empty figure with one panel, and what lies along its axes written there."""
+    """Return an empty figure with one panel and labelled axes."""
     figure, panel = sheet(title, width=9.0, height=4.6)
     panel.set_xlabel(axes[0])
     panel.set_ylabel(axes[1])
@@ -120,16 +113,16 @@ def _panel(title: str, axes: tuple[str, str]) -> tuple[Any, Any]:
 
 SAVED = "bytes saved, %"
 QUICK_STREAMS = ("debs-csv", "debs-json", "taxi-csv", "taxi-json")
-"""of these, the first two that are there"""
+"""streams of a quick run: the first two that are available"""
 
 
 @dataclass(frozen=True)
 class ThesisScale:
-    """How much is measured.
+    """Size of the measurement.
 
-    quick: few streams, few messages, few settings: does everything work?
-    data: folder of real streams; without it the generated ones are used
-    messages: of a stream, at most; shorter ones are as long as they are
+    quick: few streams, messages and settings, to check that everything works
+    data: folder of real streams; by default the generated ones
+    messages: maximum number of messages of a stream
     """
 
     quick: bool = False
@@ -141,16 +134,16 @@ class ThesisScale:
         return min(self.messages, 3_000) if self.quick else self.messages
 
     def streams(self, only: Sequence[str] = ()) -> list[str]:
-        """Names of the streams to measure on; `only` those of which the thesis has a number, where given."""
-        every = [stream.name for stream in available(self.data)]
-        wanted = [name for name in every if not only or STANDS_FOR.get(name) in only]
-        quick = [name for name in QUICK_STREAMS if name in wanted][:2] or wanted[:2]
-        return quick if self.quick else wanted
+        """Return the names of the streams; with `only`, those that correspond to these streams of the thesis."""
+        names = [stream.name for stream in available(self.data)]
+        selected = [name for name in names if not only or STANDS_FOR.get(name) in only]
+        quick = [name for name in QUICK_STREAMS if name in selected][:2] or selected[:2]
+        return quick if self.quick else selected
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table to print, with notes below it and the pictures that were drawn."""
+    """A table with notes and plots."""
 
     title: str
     columns: tuple[str, ...]
@@ -165,14 +158,14 @@ class Sheet:
 
 
 def swept(function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], run: Run) -> list[Mapping[str, Any]]:
-    """The figures of the cells, in their order."""
+    """Return the results of the cells in order."""
     return run(function, cells, weight) if cells else []
 
 
 def policy_rows(
     scale: ThesisScale, run: Run, streams: Sequence[str], policies: Sequence[str], batch: int = 1
 ) -> list[dict[str, Any]]:
-    """The rows of policies on streams, with all their settings."""
+    """Return the rows of policies on streams with all their settings."""
     cells = [
         {"stream": stream, "policy": policy, "data": scale.data, "settings": settings, "messages": scale.most,
          "batch": batch}
@@ -184,9 +177,9 @@ def policy_rows(
 
 
 def best_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """By stream, policy and topology, the row that the thesis would show.
+    """Return the row with the best settings by stream, policy and topology.
 
-    Settings are chosen by what they save with one publisher and kept for the other topologies, as the thesis does.
+    As in the thesis, settings are selected with one publisher and used for the other topologies.
     """
     chosen: dict[tuple[str, str], Any] = {}
     for row in rows:
@@ -198,7 +191,7 @@ def best_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Map
 
 
 def best_published(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """By stream and topology, the best of all published policies with any settings: a judge that knows the outcome."""
+    """Return the best row of all published policies and settings by stream and topology, selected in hindsight."""
     best: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in rows:
         key = (row["stream"], row["topology"])
@@ -208,15 +201,15 @@ def best_published(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], M
 
 
 LIFE = 5500
-MOST = 20_000
-"""messages; the thesis takes at least as many"""
+MAX_MESSAGES = 20_000
+"""the thesis uses at least as many"""
 
 
 def configured_rows(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[dict[str, Any]]:
-    """Every history and size, replaced every 5500 messages, with one publisher."""
+    """Return rows for every history and size (equations 4.3.1 and 4.3.2), with one publisher."""
     histories, multipliers = (values[1::4] if scale.quick else values for values in (HISTORIES, MULTIPLIERS))
     cells = [
-        {"stream": stream, "policy": "fixed rate", "data": scale.data, "messages": min(scale.most, MOST),
+        {"stream": stream, "policy": "fixed rate", "data": scale.data, "messages": min(scale.most, MAX_MESSAGES),
          "publishers": [1], "settings": {"every": LIFE, "histories": [history], "multipliers": [times]}}
         for stream in streams
         for history in histories
@@ -226,7 +219,7 @@ def configured_rows(scale: ThesisScale, run: Run, streams: Sequence[str]) -> lis
 
 
 def settings_of(row: Mapping[str, Any]) -> str:
-    """History/life/multiplier as the thesis writes them.
+    """Format history/life/multiplier as the thesis does.
 
     >>> settings_of({"settings": {"every": 5500, "histories": [500], "multipliers": [21]}})
     '500/5500/21'

@@ -1,13 +1,9 @@
-"""How well models tell runs they have not seen, beside what nothing surpasses: the mean of reruns of the same runs.
+"""Placement experiments as functions of grid cells: accuracy of models, and placements of random requests. All
+simulated.
 
-Requests: random topics to place, in classes from easy to dense.
-
-Experiments on placement as functions of a grid cell: seeds and sizes in, figures by name out. All simulated.
-
-`thinwire sweep thinwire_lab.reproduce.placement.placement_cells:placement --set kind=uni,hot --set solver=ours
---set seed=1,2` runs them on Spark; reproduce does so too, bench calls them one by one.
-
-On what occasion figures are made: how much is simulated, who runs the cells, where pictures go.
+Accuracy is compared with a ceiling, the mean of repetitions of the same runs. Requests are random topics in classes
+from easy to dense. `thinwire sweep thinwire_lab.reproduce.placement.placement_cells:placement --set kind=uni,hot --set
+solver=ours --set seed=1,2` runs placements on Spark, as `thinwire reproduce placement` does.
 """
 
 from __future__ import annotations
@@ -43,63 +39,67 @@ from thinwire_lab.placement.published_model import PublishedModel
 from thinwire_lab.placement.queue_simulator import HostRun, logs, random_runs, random_topics, skewed_topics
 from thinwire_lab.placement.topic_parts import all_split
 
-COMPANY = (1, 2, 4)
-"""topics on a host that is not known yet"""
+TOPICS_ON_HOST = (1, 2, 4)
+"""topics on a host of unknown speed"""
 FRESH = 100
-"""added to the seed of a training set, for runs that are not in it"""
+"""added to the seed of a training set, for runs outside of it"""
 
 
 def accuracy(
     both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = in_process
 ) -> Mapping[str, Any]:
-    """Both models on fresh runs of so many topics, and the ceiling."""
-    turns = [simulate_runs(fresh, (together,), seed + FRESH, sweep, turn)[together] for turn in range(reruns + 1)]
-    ceiling = np.mean([logs(turn) for turn in turns[1:]], axis=0)
-    found = {"ours": score(both.ours, turns[0]), "published": score(both.published, turns[0])}
+    """Score both models on other runs of `together` topics, with the ceiling."""
+    repeats = [simulate_runs(fresh, (together,), seed + FRESH, sweep, repeat)[together] for repeat in range(reruns + 1)]
+    ceiling = np.mean([logs(repeat) for repeat in repeats[1:]], axis=0)
+    found = {"ours": score(both.ours, repeats[0]), "published": score(both.published, repeats[0])}
     figures = {f"{name} {what}": value for name, s in found.items() for what, value in s._asdict().items()}
-    return {**figures, "ceiling": fitted(logs(turns[0]), np.asarray(ceiling))}
+    return {**figures, "ceiling": fitted(logs(repeats[0]), np.asarray(ceiling))}
 
 
 def unknown_host(
     model: MonotoneModel, host: Host, counts: Sequence[int], fresh: int, seed: int = 1
 ) -> dict[int, float]:
-    """R2 on fresh runs of a kind of host the model does not know, after calibration with so many runs of it.
+    """Return R2 on runs of an unknown kind of host by the number of runs used for calibration.
 
-    With 0 runs the host is taken for one of the reference speed.
+    With 0 runs the host is assumed to have the reference speed.
     """
-    some = [run for size in COMPANY for run in random_runs(max(counts, default=1), size, seed + 7, host=host)]
-    later = [run for size in COMPANY for run in random_runs(fresh // len(COMPANY), size, seed + FRESH, host=host)]
+    some = [run for size in TOPICS_ON_HOST for run in random_runs(max(counts, default=1), size, seed + 7, host=host)]
+    later = [
+        run
+        for size in TOPICS_ON_HOST
+        for run in random_runs(fresh // len(TOPICS_ON_HOST), size, seed + FRESH, host=host)
+    ]
     found = {}
     for count in counts:
         known = Host(cores=host.cores)
         if count:
-            # every other number of topics, so that few runs still show company
+            # spread over the numbers of topics
             known = calibrated(model, known, [_reference(run) for run in some[:: max(1, len(some) // count)][:count]])
-        told = [np.log(model.p90(run.topics, known)) for run in later]
-        found[count] = fitted(logs(later), np.concatenate(told))
+        predicted = [np.log(model.p90(run.topics, known)) for run in later]
+        found[count] = fitted(logs(later), np.concatenate(predicted))
     return found
 
 
 def _reference(run: HostRun) -> HostRun:
-    """The run as whoever does not know the host sees it."""
+    """Return the run with a host of the reference speed."""
     return replace(run, host=Host(cores=run.host.cores))
 
 
 RELEASED = ("skew", "uni")
-"""classes like those of the generators that were released with the publication"""
+"""classes of the generators that were released with the publication"""
 RANGES: dict[str, tuple[float, float, int]] = {"uni": (0.0, 1.0, 6), "full": (0.0, 0.95, 0), "hot": (0.5, 0.9, 0)}
-"""the part of the sustained rates that topics are drawn from, and how far below they stay"""
+"""range of the sustained rates from which topics are drawn, and the distance below it"""
 CLASSES = sorted([*RANGES, "skew"])
 
 
 def request(kind: str, n: int, seed: int) -> list[TopicLoad]:
-    """So many topics of a class.
+    """Return `n` topics of a class.
 
     >>> [topic.rate for topic in request("uni", 3, seed=1)] == [topic.rate for topic in request("uni", 3, seed=1)]
     True
     """
     if kind not in CLASSES:
-        raise ConfigError("no such request class", field="kind", value=kind, choose_from=CLASSES)
+        raise ConfigError("unknown request class", field="kind", value=kind, choose_from=CLASSES)
     dice = np.random.Generator(np.random.PCG64([seed, n]))
     if kind == "skew":
         return skewed_topics(n, dice)
@@ -110,8 +110,8 @@ def request(kind: str, n: int, seed: int) -> list[TopicLoad]:
 Models = Mapping[str, Any]
 """documents of the models: `ours` and `published`"""
 Solve = Callable[[HostFeasibility], tuple[list[Shared], int | None]]
-TURNS = 3
-"""runs of every host after placement"""
+REPEATS = 3
+"""simulated runs of every host after placement"""
 
 
 def placement(
@@ -126,18 +126,19 @@ def placement(
     spare: int = 0,
     models: Models | None = None,
 ) -> Mapping[str, Any]:
-    """One placement of random topics, and what it came to in the simulator.
+    """Place random topics and simulate the result.
 
-    solver: first-fit, largest-sets, hybrid (with `first`), all with the published model; or ours, with our own;
-        or first-fit-ours and published-balanced, which show whether model or solver makes the difference
-    kept: the share of runs that our margin covers
-    spare: hosts that ours takes beyond those it needs, and spreads the topics over
-    models: what was trained before; else they are trained here, from so many runs a size; with 0 ours is the stored one
+    solver: first-fit, largest-sets, hybrid (with `first`), all with the published model; ours, with our own; or
+        first-fit-ours and published-balanced, which separate the effects of model and solver
+    kept: share of runs that our margin covers
+    spare: additional hosts over which `ours` spreads the topics
+    models: documents of trained models; by default they are trained with `train_runs` per size. With 0 runs, `ours`
+        uses the stored model
     """
-    asked = request(kind, n, seed)
+    requested = request(kind, n, seed)
     solve, model = _solver(solver, k, first, spare), _model(solver, train_runs, kept, models)
-    # the publication has no splitting: a topic that cannot keep its promise alone gets a host to itself
-    topics = all_split(asked, [Host()], model) if isinstance(model, MonotoneModel) else asked
+    # the publication does not split topics: one that exceeds its limit alone gets its own host
+    topics = all_split(requested, [Host()], model) if isinstance(model, MonotoneModel) else requested
     feasibility = HostFeasibility(model, Host(), topics)
     started = time.process_time()
     try:
@@ -145,17 +146,17 @@ def placement(
     except ConfigError as problem:
         return {"hosts": None, "gave up": str(problem)}
     figures = {"bound": bound, "solver_seconds": time.process_time() - started, "split": len(topics) - n}
-    return {**outcome(placed, topics, Host(), seed, TURNS)._asdict(), **figures}
+    return {**outcome(placed, topics, Host(), seed, REPEATS)._asdict(), **figures}
 
 
 @cache
 def trained(train_runs: int, seed: int = 1) -> TrainedModels:
-    """Both models, trained once in this process."""
+    """Return both models, trained once in this process."""
     return train_both(train_runs, seed)
 
 
 def documents(both: TrainedModels) -> dict[str, Any]:
-    """Trained models as cells take them."""
+    """Return trained models as parameters of cells."""
     return {"ours": both.ours.to_document(), "published": both.published.to_document()}
 
 
@@ -169,7 +170,7 @@ def _solver(name: str, k: int, first: int, spare: int) -> Solve:
         "ours": lambda feasibility: _solve(feasibility, k, spare),
     }
     if name not in solvers:
-        raise ConfigError("no such solver", field="solver", value=name, choose_from=sorted(solvers))
+        raise ConfigError("unknown solver", field="solver", value=name, choose_from=sorted(solvers))
     return solvers[name]
 
 
@@ -190,7 +191,7 @@ def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> 
     if ours:
         return _kept(train_runs, kept) if train_runs else read_model(None)
     if not train_runs:
-        raise ConfigError("the published model does not come along: train it", field="train_runs", lowest=1)
+        raise ConfigError("the published model is not included; train it", field="train_runs", lowest=1)
     return trained(train_runs).published
 
 
@@ -201,10 +202,10 @@ def _kept(train_runs: int, kept: float) -> MonotoneModel:
 
 
 class PlacementScale(NamedTuple):
-    """How much is simulated.
+    """Size of the simulation.
 
-    runs, fresh: runs a size to train with, and to feasibility by; reruns: of the latter, for the ceiling
-    requests: placements that every row is the mean of; sizes: their numbers of topics
+    runs, fresh: runs per size for training and for evaluation; reruns: repetitions of the latter, for the ceiling
+    requests: number of placements per row; sizes: their numbers of topics
     """
 
     runs: int = 1000
@@ -217,10 +218,10 @@ class PlacementScale(NamedTuple):
 QUICK = PlacementScale(runs=40, fresh=20, reruns=2, requests=1, sizes=(10, 20))
 
 
-class Occasion:
-    """How figures are made.
+class PlacementExperiment:
+    """Parameters and shared results of the figures.
 
-    data: folder with measured runs (`edge-runs.json`) or those of the authors; None: nothing measured is shown
+    data: folder with measured runs (`edge-runs.json`) or those of the authors; None: only simulated figures
     """
 
     def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = in_process, data: Path | None = None) -> None:
@@ -232,7 +233,7 @@ class Occasion:
         return train_both(self.scale.runs, 1, self.sweep)
 
     def placements(self, grid: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What the cells of a grid came to, each with its parameters."""
+        """Return the results of grid cells with their parameters."""
         place = partial(placement, models=documents(self.both))
         found = self.sweep(place, grid, lambda cell: float(cell["n"] ** 2))
         return [{**cell, **figures} for cell, figures in zip(grid, found, strict=True)]

@@ -1,11 +1,11 @@
-"""Figure 6 through the running system: an embedded broker with its registry and translator, weighed stage by stage.
+"""Figure 6 with the running system: an embedded broker, registry and translator, measured at each stage.
 
-The generated building is published exactly and subscribed to twice: exactly, which the publishers' log serves, and
-within 1.0, which a channel serves. What is weighed are the messages of that log and of that channel, envelopes
-included, and what the broker stores for them. Every event that arrives is compared with the one that was published.
+The generated building is published exactly and subscribed to twice: exactly, from the topic log, and within 1.0, from a
+channel. The messages of log and channel are counted with envelopes, and the bytes that the broker stores. Every
+received event is compared with the published one.
 
-Events go through as fast as they can, so that many frames share a message; the publisher's clock is the events' own, so
-that heartbeats and key frames come as often as they would over the days that the events tell of.
+Events are published as fast as possible, so that many frames share a message. The publisher's clock is the time of the
+events, so that heartbeats and key frames are as frequent as over the days of the events.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from thinwire_lab.reproduce.virtual_events.virtual_event_figures import CLASS_TO
 from thinwire_lab.streams.checked_stream import seconds_of
 from thinwire_lab.streams.formats import FORMATS
 
-MOST = 100_000
-"""events that are sent through the system; sizes an event hardly change after a day"""
-WAYS = (("json", "last"), ("compact", "last"), ("compact", "auto"))
+MAX_EVENTS = 100_000
+"""published events; sizes per event are stable after one day"""
+CONFIGURATIONS = (("json", "last"), ("compact", "last"), ("compact", "auto"))
 """format and predictor of the topic"""
 BLOCK = 500
-PATIENCE = 60.0
-"""seconds in which a block must have arrived"""
+TIMEOUT = 60.0
+"""seconds until a block must have arrived"""
 _POLL = 0.005
 
 
 @dataclass
 class LiveStages(Stages):
-    """The same, measured live; stored: bytes the broker keeps of log and channel, its own overhead included."""
+    """Stages measured live; stored: bytes that the broker stores for log and channel, with its overhead."""
 
     stored: list[int] = field(default_factory=lambda: [0, 0])
 
@@ -55,16 +55,16 @@ class LiveStages(Stages):
 
 
 def figure_6_live(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[LiveStages]:
-    """Bytes at the four stages, for each format and predictor the system has; at most `MOST` events.
+    """Measure bytes at the four stages for each configuration; at most `MAX_EVENTS` events.
 
-    Raises GuaranteeViolated if the exact subscriber's copy is not the raw event, or the other is off by more than 1.0.
+    Raises GuaranteeViolated if an exact event differs from the published one, or the other by more than 1.0.
     """
-    events = min(events, MOST)
+    events = min(events, MAX_EVENTS)
     found = []
-    for place, (format_, predictor) in enumerate(WAYS):
+    for place, (format_, predictor) in enumerate(CONFIGURATIONS):
 
         def report_share(share: float, place: int = place) -> None:
-            progress((place + share) / len(WAYS))
+            progress((place + share) / len(CONFIGURATIONS))
 
         with _ignore_clock_warnings():
             found.append(asyncio.run(_run(format_, predictor, events, seed, report_share)))
@@ -73,14 +73,14 @@ def figure_6_live(events: int, seed: int = 1, progress: Progress = lambda share:
 
 @contextmanager
 def _ignore_clock_warnings() -> Iterator[None]:
-    """That the publisher's clock is not the broker's is meant to be so: nobody needs to be warned."""
-    told = logging.getLogger("thinwire.client")
-    before = told.level
-    told.setLevel(logging.ERROR)
+    """Suppress warnings about the publisher's clock, which differs from the broker's on purpose."""
+    logger = logging.getLogger("thinwire.client")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        told.setLevel(before)
+        logger.setLevel(before)
 
 
 async def _run(format_: str, predictor: str, events: int, seed: int, progress: Progress) -> LiveStages:
@@ -96,7 +96,7 @@ async def _run(format_: str, predictor: str, events: int, seed: int, progress: P
             async for _ in blocks:
                 progress(near.taken / events)
         if (exact.feed, near.feed) != ("log", "channel"):
-            raise GuaranteeViolated("subscribers read something else", exact=exact.feed, within=near.feed)
+            raise GuaranteeViolated("a subscriber reads another feed", exact=exact.feed, within=near.feed)
         log = await weigh(bus.broker, log_of(schema.name))
         channel = await weigh(bus.broker, channel_log_of(schema.name))
     totals = [exact.size, log.size, channel.size, near.size]
@@ -104,7 +104,7 @@ async def _run(format_: str, predictor: str, events: int, seed: int, progress: P
 
 
 async def _published(url: str, events: int, seed: int, *readers: _Reader) -> AsyncGenerator[int, None]:
-    """Publish block by block, each when the one before has arrived everywhere; the events of each block."""
+    """Publish blocks of events, each after the one before has arrived. Yield the size of each block."""
     stream, seconds = building.events(events, seed), seconds_of(building.schema())
     clock = VirtualClock(start=seconds(next(building.events(1, seed))))
     async with tw.connect(url, clock=clock) as bus, bus.publisher(building.schema().name, name="building") as out:
@@ -120,7 +120,7 @@ async def _published(url: str, events: int, seed: int, *readers: _Reader) -> Asy
 
 
 class _Reader:
-    """A subscriber that compares what it is handed with what was published, and weighs it as JSON."""
+    """A subscriber that compares received with published events and counts their bytes as JSON."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -129,8 +129,8 @@ class _Reader:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, bus: Bus, topic: str, opened: AsyncExitStack) -> None:
-        asked = bus.subscribe(topic, default_tolerance=self.tolerance)
-        self._subscription: Subscription = await opened.enter_async_context(asked)
+        subscription = bus.subscribe(topic, default_tolerance=self.tolerance)
+        self._subscription: Subscription = await opened.enter_async_context(subscription)
         self._task = asyncio.create_task(self._read())
         opened.push_async_callback(self._end)
 
@@ -138,14 +138,16 @@ class _Reader:
         self._expected.extend(events)
 
     async def caught_up(self) -> None:
-        """Wait until everything published has come."""
+        """Wait until all published events have arrived."""
         assert self._task is not None
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 while self._expected and not self._task.done():
                     await asyncio.sleep(_POLL)
         except TimeoutError:
-            raise GuaranteeViolated("events did not come", waiting=len(self._expected), within=self.tolerance) from None
+            raise GuaranteeViolated(
+                "events did not arrive", waiting=len(self._expected), within=self.tolerance
+            ) from None
         if self._task.done():
             self._task.result()
 
@@ -168,7 +170,7 @@ class _Reader:
         if self.tolerance:
             require_near(event, raw)
         elif event != raw:
-            raise GuaranteeViolated("the exact copy is not the event", timestamp=raw["timestamp"])
+            raise GuaranteeViolated("an exact event differs from the published one", timestamp=raw["timestamp"])
 
     async def _end(self) -> None:
         assert self._task is not None
@@ -177,8 +179,8 @@ class _Reader:
 
 
 async def _channel_open(broker: Broker, topic: str) -> None:
-    """Wait until the class has its channel; it is the only one of the topic."""
+    """Wait until the only class of the topic has its channel."""
     bucket = await broker.bucket(CHANNELS)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not any(one.state == "open" for one in (await channel_documents(bucket, topic)).values()):
             await asyncio.sleep(_POLL)

@@ -1,29 +1,27 @@
-"""Figure 7 of the virtual events paper: processor and memory of the whole chain over time, ours beside plain JSON.
+"""Figures of the virtual events paper on the generated building.
 
-The chain is a publisher, the broker and a subscriber, each a process (ours has the registry too), and carries the
-generated building at a fixed rate. Beside it stands what the paper says without a figure: bytes stored at the broker.
+Figures 5 and 6: bytes in several formats and at four stages, without a broker; `live_figures` measures figure 6 with
+    the running
+system. A million events take as many megabytes as one event takes bytes, so the published megabytes are compared with
+our bytes per event.
 
-Virtual events as they were first described: a property travels when it is off by more than its tolerance.
+Figure 7: processor time and memory of all processes over time, beside plain JSON. The processes are a publisher, the
+    broker and
+a subscriber (ours also has the registry), with the generated building at a fixed rate. Bytes stored at the broker,
+which the paper states without a figure, are added.
 
-Expected is the last value the receiver has; what travels, travels exactly. Both ends hold the same picture, so errors
-never add up. Our own reduction does more; this is the original, to stand beside it.
+`Changes` is the published reduction: a property is sent exactly if it differs from the last sent value by more than its
+tolerance.
 
 >>> from thinwire.schema import Property
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
->>> changes, picture = Changes(rooms, tolerance=1.0), {}
+>>> changes, received = Changes(rooms, tolerance=1.0), {}
 >>> for heat in (20.0, 20.9, 21.1):
-...     picture |= changes.reduce({"room": "11.1", "t": heat})
-...     print(picture)
+...     received |= changes.reduce({"room": "11.1", "t": heat})
+...     print(received)
 {'room': '11.1', 't': 20.0}
 {'room': '11.1', 't': 20.0}
 {'room': '11.1', 't': 21.1}
-
-Figures 5 and 6 of the virtual events paper, on the generated building, both without a broker.
-
-Figure 6 is measured through the running system too (`stages`), where that has the format.
-
-A million events weigh as many megabytes as one event weighs bytes, so the published megabytes are compared with our
-bytes an event, whatever the number of events.
 """
 
 from __future__ import annotations
@@ -46,21 +44,21 @@ from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
 from thinwire_lab.streams.formats import FORMATS
 
 KINDS = {"json": "plain JSON", "thinwire": "thinwire"}
-"""the stacks, and what they are called in the figure"""
+"""label of each stack"""
 RATE = 500.0
 SHORTEST, SECONDS = 3.0, 30.0
 TOLERANCE = 1.0
 LINGER = 0.005
-REHEARSAL = 2.0
-"""seconds before the first run is looked at: imports, compiled kernels, introductions"""
-CHAIN = "whole chain"
+WARM_UP = 2.0
+"""seconds before measurement: imports, compiled kernels, introductions"""
+CHAIN = "all processes"
 
 Series = Mapping[str, list[ProcessSample]]
 Progress = Callable[[float], None]
 
 
 class Point(NamedTuple):
-    """One second of a process, over all runs: the mean and the spread (standard deviation) between them."""
+    """One second of a process: mean and standard deviation over all runs."""
 
     cpu: float
     cpu_spread: float
@@ -70,7 +68,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a chain: the series of its processes, and the bytes an event that the broker stored."""
+    """One run: series of its processes, and bytes per event that the broker stored."""
 
     series: Series
     stored: float
@@ -86,24 +84,24 @@ class ChainFigure:
 
     @property
     def over_time(self) -> list[Point]:
-        """The whole chain, second by second: cores, and megabytes."""
-        return [_point(values) for values in zip(*(_seconds(_whole(run.series)) for run in self.runs), strict=False)]
+        """Cores and megabytes of all processes by second."""
+        return [_point(values) for values in zip(*(_seconds(_combined(run.series)) for run in self.runs), strict=False)]
 
     @property
     def by_role(self) -> dict[str, Point]:
-        """Each process, and all of them, averaged over time."""
+        """Averages over time of each process and of all."""
         roles = [*self.runs[0].series, CHAIN]
         return {role: _point([_mean(_role(run.series, role)) for run in self.runs]) for role in roles}
 
     @property
     def stored(self) -> tuple[float, float]:
-        """Bytes an event that the broker stored, and the spread between runs."""
+        """Bytes per event that the broker stored, and their standard deviation over runs."""
         stored = [run.stored for run in self.runs]
         return fmean(stored), pstdev(stored)
 
 
 def seconds_for(events: int) -> float:
-    """How long a run takes that is asked to carry so many events.
+    """Return the duration of a run with this number of events.
 
     >>> seconds_for(1_000_000), seconds_for(100)
     (30.0, 3.0)
@@ -114,12 +112,12 @@ def seconds_for(events: int) -> float:
 def figure_7(
     runs: int, seconds: float = SECONDS, rate: float = RATE, progress: Progress = lambda share: None
 ) -> list[ChainFigure]:
-    """Both chains, in turn, so many times each."""
+    """Run both stacks alternately, `runs` times each."""
     found: dict[str, list[Run]] = {kind: [] for kind in KINDS}
     for number in range(runs):
-        for place, kind in enumerate(KINDS):
+        for index, kind in enumerate(KINDS):
             found[kind].append(asyncio.run(_run(kind, seconds, rate)))
-            progress((number * len(KINDS) + place + 1) / (runs * len(KINDS)))
+            progress((number * len(KINDS) + index + 1) / (runs * len(KINDS)))
     return [ChainFigure(kind, tuple(of)) for kind, of in found.items()]
 
 
@@ -134,7 +132,7 @@ async def _run(kind: str, seconds: float, rate: float) -> Run:
         tolerance=TOLERANCE,
     )
     async with Chain(shape, building.schema()) as chain:
-        await chain.round(rate, REHEARSAL, warm_up=0.0)
+        await chain.round(rate, WARM_UP, warm_up=0.0)
         before = await chain.stored()
         outcome = await chain.round(rate, seconds, warm_up=0.0)
         stored = (await chain.stored() - before) / outcome.events
@@ -142,18 +140,18 @@ async def _run(kind: str, seconds: float, rate: float) -> Run:
     return Run(series, stored, outcome.lost)
 
 
-def _whole(series: Series) -> list[ProcessSample]:
-    """All processes as one; they are looked at together."""
-    together = zip(*series.values(), strict=False)
-    return [ProcessSample(looks[0].at, sum(s.cpu for s in looks), sum(s.memory for s in looks)) for looks in together]
+def _combined(series: Series) -> list[ProcessSample]:
+    """Return the sums of all processes, which are sampled at the same times."""
+    samples = zip(*series.values(), strict=False)
+    return [ProcessSample(group[0].at, sum(s.cpu for s in group), sum(s.memory for s in group)) for group in samples]
 
 
 def _role(series: Series, role: str) -> list[ProcessSample]:
-    return _whole(series) if role == CHAIN else series[role]
+    return _combined(series) if role == CHAIN else series[role]
 
 
 def _seconds(samples: list[ProcessSample]) -> list[tuple[float, float]]:
-    """Cores and megabytes between each look and the next.
+    """Return cores and megabytes between consecutive samples.
 
     >>> _seconds([ProcessSample(0.0, 1.0, 10_000_000), ProcessSample(1.0, 1.5, 11_000_000)])
     [(0.5, 11.0)]
@@ -162,7 +160,7 @@ def _seconds(samples: list[ProcessSample]) -> list[tuple[float, float]]:
 
 
 def _mean(samples: list[ProcessSample]) -> tuple[float, float]:
-    """Cores and megabytes over the whole time."""
+    """Return mean cores and megabytes."""
     elapsed = max(samples[-1].at - samples[0].at, 1e-9)
     return (samples[-1].cpu - samples[0].cpu) / elapsed, fmean(s.memory for s in samples) / 1e6
 
@@ -173,23 +171,23 @@ def _point(values: list[tuple[float, float]] | tuple[tuple[float, float], ...]) 
 
 
 class Changes:
-    """The reducing end of one hop, for one source."""
+    """Reduction on one hop, for one source."""
 
     def __init__(self, schema: Schema, tolerance: float = 0.0) -> None:
         demand = Demand(default_tolerance=tolerance)
         self._tolerance = {p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire}
         self._tolerance |= {p.name: 0.0 for p in schema.dimensions}
-        self._picture: dict[str, Any] = {}
+        self._sent: dict[str, Any] = {}
 
     def reduce(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The partial: what the receiver cannot know within the tolerance."""
-        picture, tolerance = self._picture, self._tolerance
+        """Return the properties that differ from the last sent values by more than the tolerance."""
+        sent, tolerance = self._sent, self._tolerance
         partial = {
             name: value
             for name, value in event.items()
-            if name not in picture or (picture[name] != value and not _near(picture[name], value, tolerance[name]))
+            if name not in sent or (sent[name] != value and not _near(sent[name], value, tolerance[name]))
         }
-        picture.update(partial)
+        sent.update(partial)
         return partial
 
 
@@ -198,9 +196,9 @@ def _near(expected: Any, value: Any, tolerance: float) -> bool:
 
 
 PUBLISHED = {"JSON": 885, "JSON+gzip": 390, "Avro": 392, "Thrift": 505}
-"""figure 5: megabytes of about a million events; the text says 855 for JSON in another place"""
+"""figure 5: megabytes of about a million events; the text also states 855 for JSON"""
 STATEMENT = "JSON falls below one tenth of the raw size"
-"""figure 6: what the text says; it gives no numbers"""
+"""figure 6: statement of the text, which has no numbers"""
 
 CLASS_TOLERANCE = 1.0
 STAGES = ("raw", "publisher to broker", "broker to subscriber", "reconstructed")
@@ -209,7 +207,7 @@ _FORMATS = {"JSON": "json", "JSON+gzip": "gzip-json", "Avro": "avro", "Thrift": 
 _PARTIAL = ("JSON", "JSON+gzip", "Avro")
 
 _SLACK = 1e-9
-"""values are doubles of decimals: their difference may be a little more than that of the decimals"""
+"""doubles of decimals may differ slightly more than the decimals"""
 
 Event = Mapping[str, Any]
 
@@ -233,7 +231,7 @@ class Stages:
 
 
 def figure_5(events: int, seed: int = 1, progress: Progress = lambda share: None) -> dict[str, float]:
-    """Bytes an event in each format, nothing reduced."""
+    """Return bytes per event in each format, without reduction."""
     schema = building.schema()
     totals = dict.fromkeys(_FORMATS, 0)
     for done, event in enumerate(building.events(events, seed)):
@@ -244,9 +242,10 @@ def figure_5(events: int, seed: int = 1, progress: Progress = lambda share: None
 
 
 def figure_6(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[Stages]:
-    """Bytes at the four stages: three formats as published, then our own frames with the same predictor and with auto.
+    """Return bytes at the four stages: the published formats, and our frames with predictors `last` and `auto`.
 
-    Raises GuaranteeViolated if the broker's copy is not the raw event, or the subscriber's is off by more than 1.0.
+    Raises GuaranteeViolated if an event at the broker differs from the raw one, or one at the subscriber by more than
+    1.0.
     """
     schema = building.schema()
     stages = {name: Stages(name) for name in _PARTIAL}
@@ -262,7 +261,7 @@ def figure_6(events: int, seed: int = 1, progress: Progress = lambda share: None
 
 
 def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Event, Event, Event, Event]]:
-    """Of every event: itself, what goes to the broker, what goes to the subscriber, what the subscriber makes of it."""
+    """Yield raw event, message to the broker, message to the subscriber, and reconstructed event."""
     publisher, translator = Changes(schema), Changes(schema, CLASS_TOLERANCE)
     at_broker: dict[str, Any] = {}
     at_subscriber: dict[str, Any] = {}
@@ -270,7 +269,7 @@ def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Ev
         first = publisher.reduce(raw)
         at_broker |= first
         if at_broker != raw:
-            raise GuaranteeViolated("the broker's copy is not the event", timestamp=raw["timestamp"])
+            raise GuaranteeViolated("the event at the broker differs from the raw one", timestamp=raw["timestamp"])
         second = translator.reduce(at_broker)
         at_subscriber |= second
         require_near(at_subscriber, raw)
@@ -278,17 +277,19 @@ def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Ev
 
 
 def require_near(virtual: Event, raw: Event) -> None:
-    """Raise GuaranteeViolated if a reconstructed event is further from the raw one than the class allows."""
+    """Raise GuaranteeViolated if a reconstructed event differs by more than the tolerance of the class."""
     for name, value in raw.items():
         seen = virtual[name]
         if seen != value and not (isinstance(value, float) and abs(seen - value) <= CLASS_TOLERANCE + _SLACK):
-            raise GuaranteeViolated("the subscriber's copy is too far off", property=name, seen=seen, actual=value)
+            raise GuaranteeViolated(
+                "the event at the subscriber differs by more than the tolerance", property=name, seen=seen, actual=value
+            )
 
 
 class _Chain:
-    """Our own frames on the same two hops; the second link stands where the broker's translator would.
+    """Our frames on the same two hops; the second link takes the place of the translator.
 
-    Both are given the raw event: the first hop is exact, so what the broker would hand on is the same.
+    Both get the raw event, because the first hop is exact.
     """
 
     def __init__(self, schema: Schema, predictor: str) -> None:
@@ -309,7 +310,7 @@ class _Chain:
             link.publish(event, now)
 
     def stages(self, plain: Stages) -> Stages:
-        """The sums; raw and reconstructed events are weighed as JSON."""
+        """Return the sums; raw and reconstructed events are counted as JSON."""
         for link in self._links:
             link.close()
             link.checker.require()

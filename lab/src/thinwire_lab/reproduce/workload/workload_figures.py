@@ -1,11 +1,7 @@
-"""Figures 1 to 6 of the paper on the workload generator: its words beside what a summary of ours shows.
+"""Figures 1 to 6 of the paper on the workload generator.
 
-The paper gives pictures and words, hardly any numbers, so each figure is a statement that can be checked: what the text
-says of the picture, and the numbers of ours that say the same or do not.
-
-Numbers for the shapes of the workload paper's figures.
-
-Figures 1 to 6 of the workload paper as pictures.
+The paper has pictures and few numbers. Each figure is therefore checked as a statement: the text of the paper, and our
+numbers that confirm or contradict it.
 """
 
 from __future__ import annotations
@@ -29,19 +25,19 @@ from thinwire_lab.workload.workload_pictures import COLOURS, heat_maps, middle_o
 
 
 class FigureNumbers(NamedTuple):
-    """A figure in numbers.
+    """Numbers of a figure.
 
-    said: what they say, in a line; holds: is it what the paper says?
+    summary: the numbers in one line; holds: whether they confirm the paper
     """
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
-    said: str
+    summary: str
     holds: bool
 
 
 def effective(members: Interests) -> Floats:
-    """How many equally popular interests would be as varied as those of each region (2 to the entropy).
+    """Return the effective number of interests of each region (2 to the entropy).
 
     >>> axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
     >>> effective(Interests((axis,), ("x", "y"), np.array([[0.0, 0], [5, 9], [5, 0]]))).tolist()
@@ -54,18 +50,18 @@ def effective(members: Interests) -> Floats:
 
 
 def majorities(members: Interests, axis: Hierarchy) -> list[int]:
-    """Of each region the number of atomic nodes most of whose subscribers are there."""
+    """Return for each region the number of atomic nodes with most of their subscribers there."""
     shares = region_shares(members, axis)
     return [int((shares[:, region] > 0.5).sum()) for region in range(len(members.regions))]
 
 
 def spread_of(members: Interests, axis: Hierarchy) -> float:
-    """How far the shares of regions differ between the atomic nodes of an axis: standard deviation, mean of regions."""
+    """Return the standard deviation of region shares over the atomic nodes of an axis, as mean over regions."""
     return float(region_shares(members, axis).std(axis=0).mean())
 
 
 def removal(members: Interests, top: int) -> tuple[float, ...]:
-    """Millions of members left, and the shares of the regions, without the most popular interests."""
+    """Return remaining members in millions and the shares of regions, without the most popular interests."""
     left = remove_hot(members, top)
     return float(left.counts.sum() / 1e6), *left.mix.tolist()
 
@@ -73,20 +69,20 @@ def removal(members: Interests, top: int) -> tuple[float, ...]:
 NAME = "workload"
 PAPER = (
     "A. Yu, P. K. Agarwal, J. Yang: Generating Wide-Area Content-Based Publish/Subscribe Workloads, 2009 (Google "
-    "Groups and PlanetLab); here the built-in summary, calibrated to what the paper tells"
+    "Groups and PlanetLab); here the built-in summary, calibrated to the numbers of the paper"
 )
 P = 0.7
 REMOVED = (0, 1, 2, 3, 5, 10, 30, 100, 300, 1000)
 HOT = 3
-SLIP = 0.02
-"""by which a share that rises gradually may fall on the way: one popular interest may be nearly all European"""
+MAX_FALL = 0.02
+"""maximum fall of a gradually rising share: one popular interest may be almost entirely European"""
 
 
 @dataclass(frozen=True)
 class WorkloadFigure:
     """A figure of the paper.
 
-    shape: what the text says of it
+    shape: statement of the text
     """
 
     what: str
@@ -95,10 +91,10 @@ class WorkloadFigure:
     smooth: bool = False
 
     def sheet(self, number: int, members: Interests, pictures: list[Path]) -> Sheet:
-        """The table of the figure, the paper's words and the verdict below it."""
+        """Return the table of the figure with the statement of the paper and the verdict."""
         found = self.show(diffuse(members, P) if self.smooth else members)
         verdict = "as published" if found.holds else "NOT as published"
-        notes = (f"published: {self.shape}", f"ours: {found.said}: {verdict}")
+        notes = (f"published: {self.shape}", f"ours: {found.summary}: {verdict}")
         return Sheet(f"figure {number}: {self.what}", found.columns, found.rows, notes, pictures)
 
 
@@ -107,25 +103,28 @@ def _interests(members: Interests) -> FigureNumbers:
     middle, many = middle_of(members, language), effective(members)
     columns = ("region", "share of subscribers", "interests, effective number", f"middle along {language.name}s")
     rows = list(zip(members.regions, members.mix.tolist(), many.tolist(), middle.tolist(), strict=True))
-    known = {region: place for place, region in enumerate(members.regions)}
+    known = {region: index for index, region in enumerate(members.regions)}
     if not {"Asia", "US", "Europe"} <= set(known):
-        return FigureNumbers(columns, rows, "other regions than the paper's", False)
+        return FigureNumbers(columns, rows, "regions differ from those of the paper", False)
     asia, us, europe = (known[name] for name in ("Asia", "US", "Europe"))
-    said = f"US has {many[us]:,.0f} interests in effect, Asia {many[asia]:,.0f}, Europe {many[europe]:,.0f}"
+    summary = f"effective number of interests: US {many[us]:,.0f}, Asia {many[asia]:,.0f}, Europe {many[europe]:,.0f}"
     holds = bool(many[us] < min(many[asia], many[europe]) and middle[asia] < middle[europe])
     return FigureNumbers(
-        columns, rows, f"{said}; Asia's middle is left of Europe's: {bool(middle[asia] < middle[europe])}", holds
+        columns, rows, f"{summary}; Asia's middle is left of Europe's: {bool(middle[asia] < middle[europe])}", holds
     )
 
 
 def _axes(members: Interests) -> FigureNumbers:
-    told = correlations(members)
-    rows = [(axis.name, told[axis.name], spread_of(members, axis), *majorities(members, axis)) for axis in members.axes]
+    information = correlations(members)
+    rows = [
+        (axis.name, information[axis.name], spread_of(members, axis), *majorities(members, axis))
+        for axis in members.axes
+    ]
     columns = ("axis", "bits about the region", "region shares, standard deviation",
                *(f"mostly {region}" for region in members.regions))  # fmt: skip
     topic, language = (axis.name for axis in members.axes[:2])
-    said = f"a {language} tells {told[language]:.3f} bits about the region, a {topic} {told[topic]:.3f}"
-    return FigureNumbers(columns, rows, said, told[language] > 5 * told[topic])
+    summary = f"a {language} has {information[language]:.3f} bits about the region, a {topic} {information[topic]:.3f}"
+    return FigureNumbers(columns, rows, summary, information[language] > 5 * information[topic])
 
 
 def _popularity(members: Interests) -> FigureNumbers:
@@ -141,29 +140,29 @@ def _popularity(members: Interests) -> FigureNumbers:
         if rank <= shares.size:
             rows.append((rank, "", float(shares[rank - 1])))
     half = int(np.searchsorted(ends, 0.5)) + 1
-    said = f"{', '.join(f'{share:.1%}' for share in shares[:HOT])} for the first three; {half:,} interests hold half"
+    summary = f"{', '.join(f'{share:.1%}' for share in shares[:HOT])} for the first three; {half:,} interests have half"
     skewed = half <= 0.1 * np.count_nonzero(shares)
     return FigureNumbers(
-        ("rank", "interest", "share of all members"), rows, said, bool(skewed and (shares[:HOT] >= 0.05).all())
+        ("rank", "interest", "share of all members"), rows, summary, bool(skewed and (shares[:HOT] >= 0.05).all())
     )
 
 
 def _removal(members: Interests) -> FigureNumbers:
-    there = int(np.count_nonzero(members.popularity))
-    rows = [(top, *removal(members, top)) for top in REMOVED if top < there]
+    nonzero = int(np.count_nonzero(members.popularity))
+    rows = [(top, *removal(members, top)) for top in REMOVED if top < nonzero]
     columns = ("most popular removed", "members left, millions", *members.regions)
     if "Europe" not in members.regions:
-        return FigureNumbers(columns, rows, "other regions than the paper's", False)
+        return FigureNumbers(columns, rows, "regions differ from those of the paper", False)
     europe = [row[2 + members.regions.index("Europe")] for row in rows]
     fall = max(0.0, *(before - after for before, after in pairwise(europe)))
-    said = f"Europe's share goes from {europe[0]:.1%} to {europe[-1]:.1%} and never falls by more than {fall:.1%}"
-    return FigureNumbers(columns, rows, said, europe[-1] > europe[0] and fall <= SLIP)
+    summary = f"Europe's share goes from {europe[0]:.1%} to {europe[-1]:.1%} and never falls by more than {fall:.1%}"
+    return FigureNumbers(columns, rows, summary, europe[-1] > europe[0] and fall <= MAX_FALL)
 
 
 def _smoothed(members: Interests) -> FigureNumbers:
     found = _interests(members)
     top = members.popularity.max() / members.popularity.sum()
-    return found._replace(said=f"p = {P}: {found.said}; the first interest holds {top:.1%}")
+    return found._replace(summary=f"p = {P}: {found.summary}; the first interest has {top:.1%}")
 
 
 FIGURES = {
@@ -198,16 +197,16 @@ FIGURES = {
 
 
 def chosen(figure: str | None) -> list[int]:
-    """The figures asked for."""
+    """Return the numbers of the selected figures."""
     if figure is None:
         return sorted(FIGURES)
     if figure not in map(str, FIGURES):
-        raise ConfigError("no such figure", figure=figure, choose_from=sorted(FIGURES))
+        raise ConfigError("unknown figure", figure=figure, choose_from=sorted(FIGURES))
     return [int(figure)]
 
 
 def draw(number: int, members: Interests, folder: Path) -> list[Path]:
-    """One figure: PNG to look at, SVG to print."""
+    """Plot a figure as PNG and SVG."""
     stem = folder / f"figure-{number}"
     title = f"(figure {number})"
     if number == 1:
@@ -225,7 +224,7 @@ def draw(number: int, members: Interests, folder: Path) -> list[Path]:
 
 
 def popularity(members: Interests, title: str, stem: Path) -> list[Path]:
-    """Members of every base interest, the most popular first."""
+    """Plot the members of every base interest, most popular first."""
     figure, axes = sheet(title, width=7.0)
     counts = np.sort(members.popularity.ravel())[::-1]
     counts = counts[counts > 0]
@@ -236,10 +235,10 @@ def popularity(members: Interests, title: str, stem: Path) -> list[Path]:
 
 
 def mixes(members: Interests, title: str, stem: Path) -> list[Path]:
-    """The shares of the regions over the number of interests removed."""
+    """Plot the shares of regions over the number of removed interests."""
     figure, axes = sheet(title, width=7.0)
-    there = int(np.count_nonzero(members.popularity))
-    tops = [top for top in REMOVED if top < there]
+    nonzero = int(np.count_nonzero(members.popularity))
+    tops = [top for top in REMOVED if top < nonzero]
     shares = np.array([removal(members, top)[1:] for top in tops])
     for region, name in enumerate(members.regions):
         axes.plot(tops, shares[:, region], label=name, color=COLOURS[region % len(COLOURS)], marker="o", markersize=3)
