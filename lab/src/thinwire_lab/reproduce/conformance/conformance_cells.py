@@ -8,7 +8,7 @@ recordings, or None for the market sample.
 True
 
 Conjunctions on Chord. The values of a source go to its segment of the ring, as one multicast per minute. A conjunction
-is stored at a node of the segment of its strongest source. A request goes over the ring to a node of the other segment,
+is stored at a node of the segment of its strongest source. A request is routed to a node of the other segment,
 and the reply is direct; a node requests each value at most once per minute. A delivery goes to the subscriber as one
 message with the values of all sources.
 

@@ -18,7 +18,7 @@ from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell
-from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR, TABLE_4_3_1, TABLES_B
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLE_4_3_1, TABLES_B, THESIS_STREAMS
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     Sheet,
     ThesisScale,
@@ -56,7 +56,7 @@ def table_formats(scale: ThesisScale, run: Run, out: Path) -> Sheet:
 
 def _beside(found: Mapping[str, Any]) -> list[float]:
     """Return plain, deflated and dictionary sizes, thesis before ours."""
-    theirs = TABLE_4_3_1[STANDS_FOR[found["stream"]]]
+    theirs = TABLE_4_3_1[THESIS_STREAMS[found["stream"]]]
     ours = (found["plain"], found["deflate"], found["dictionary"])
     pairs = zip((theirs.mean, theirs.deflate_size, theirs.size), ours, strict=True)
     return [side for pair in pairs for side in pair]
@@ -73,7 +73,7 @@ def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     table = []
     for stream in streams:
         best = max((row for row in rows if row["stream"] == stream), key=lambda row: float(row["reduction"]))
-        theirs = published.TABLE_4_3_1[STANDS_FOR[stream]]
+        theirs = published.TABLE_4_3_1[THESIS_STREAMS[stream]]
         table.append(
             (stream, theirs.mean, best["mean size"], f"{theirs.history}/{theirs.life}/{theirs.multiplier:g}",
              settings_of(best), theirs.deflate, deflated[stream]["reduction"], theirs.saved, best["reduction"])
@@ -91,7 +91,7 @@ def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     rows = best_of(policy_rows(scale, run, streams, ["deflate", "adaptive", "ours"]))
     table = []
     for stream in streams:
-        theirs = published.TABLE_4_3_2[STANDS_FOR[stream]]
+        theirs = published.TABLE_4_3_2[THESIS_STREAMS[stream]]
         found = [fixed[stream, "fixed rate", "1:1"], *(rows[stream, p, "1:1"] for p in ("deflate", "adaptive", "ours"))]
         saved = [row["reduction"] for row in found]
         table.append((stream, theirs[0], saved[0], theirs[1], saved[1], theirs[2], saved[2], saved[3]))
@@ -120,7 +120,7 @@ def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
     for figures in swept(similar_cell, cells, run):
-        theirs = published.TABLE_5_4_2.get(STANDS_FOR.get(figures["stream"], ""), (None, None))
+        theirs = published.TABLE_5_4_2.get(THESIS_STREAMS.get(figures["stream"], ""), (None, None))
         table.append(
             (figures["stream"], figures["messages"], theirs[0], figures["mean"], theirs[1], figures["deviation"])
         )
@@ -132,7 +132,7 @@ def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_5_4_3))
     table = []
     for row in _predicted(scale, run, streams):
-        theirs = published.TABLE_5_4_3[STANDS_FOR[row["stream"]]]
+        theirs = published.TABLE_5_4_3[THESIS_STREAMS[row["stream"]]]
         wrong = error(expected_and_seen(row["decisions"]))
         reading = row["settings"]["reading"]
         table.append((row["stream"], reading, row["messages"], theirs[0], row["dictionaries"], theirs[1], wrong))
@@ -147,7 +147,7 @@ def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     for f in swept(decay_cell, cells, run):
         if f["begin"] is None:
             continue
-        t = published.TABLE_6_2_1.get(STANDS_FOR.get(f["stream"], ""))
+        t = published.TABLE_6_2_1.get(THESIS_STREAMS.get(f["stream"], ""))
         theirs = (t.mean, t.packed, t.begin - t.end, t.swing, t.kilobytes) if t else (None,) * 5
         ours = (f["mean"], f["packed"], f["begin"] - f["end"], f["swing"], f["kilobytes"])
         pairs = [side for pair in zip(theirs, ours, strict=True) for side in pair]
@@ -210,7 +210,7 @@ def _result_summary(
     table: list[tuple[Any, ...]] = []
     for stream in streams:
         for policy in POLICIES:
-            number = theirs.get(policy, {}).get(STANDS_FOR.get(stream, ""))
+            number = theirs.get(policy, {}).get(THESIS_STREAMS.get(stream, ""))
             found = [shown[stream, policy, name] for name in names]
             table.append(
                 (stream, policy, number, *(f["reduction"] for f in found), found[0]["dictionaries"], *_cpu(found[0]))

@@ -176,7 +176,7 @@ def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
 
 
-def _faster(scale: ThesisScale, run: Run, out: Path, number: str, who: str, rates: Sequence[str]) -> Sheet:
+def _faster(scale: ThesisScale, run: Run, out: Path, number: str, role: str, rates: Sequence[str]) -> Sheet:
     """Speed-ups by publishers and subscribers, one map per bandwidth, beside the values of the thesis."""
     cells = thesis_cells(
         TWEETS,
@@ -189,19 +189,19 @@ def _faster(scale: ThesisScale, run: Run, out: Path, number: str, who: str, rate
     table = []
     for cell, row in zip(cells, found, strict=True):
         rate, parties = _rate(cell), (cell["publishers"], cell["subscribers"])
-        ours[rate][parties] = float(row[f"{who}_dictionary"])
-        theirs = (RECEIVING if who == "receiving" else PUBLISHING).get(rate, {}).get(parties)
-        table.append((rate, *parties, theirs, ours[rate][parties], row[f"{who}_deflate"]))
+        ours[rate][parties] = float(row[f"{role}_dictionary"])
+        theirs = (RECEIVING if role == "receiving" else PUBLISHING).get(rate, {}).get(parties)
+        table.append((rate, *parties, theirs, ours[rate][parties], row[f"{role}_deflate"]))
     columns = ("bandwidth", "publishers", "subscribers", "dictionary, thesis", "dictionary, ours", "deflate, ours")
     notes = (_beside([row[3:5] for row in table]), WAITING, NO_DISK)
-    title = f"figure {number}: speed-up of {who} over plain messages"
-    return Sheet(title, columns, table, notes, _maps(out, number, who, ours))
+    title = f"figure {number}: speed-up of {role} over plain messages"
+    return Sheet(title, columns, table, notes, _maps(out, number, role, ours))
 
 
-def _maps(out: Path, number: str, who: str, ours: Mapping[str, Map]) -> list[Path]:
+def _maps(out: Path, number: str, role: str, ours: Mapping[str, Map]) -> list[Path]:
     pictures: list[Path] = []
     for rate, cells in ours.items():
-        title = f"Speed-up of {who}, {rate}, 50 ms one-way delay (figure {number})"
+        title = f"Speed-up of {role}, {rate}, 50 ms one-way delay (figure {number})"
         turned = {(float(s), float(p)): value for (p, s), value in cells.items()}
         pictures += plots.heat(out / f"figure-{number}-{rate}", title, turned, ("subscribers", "publishers"))
     return pictures

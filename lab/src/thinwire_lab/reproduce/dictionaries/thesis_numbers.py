@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 PAPER = "C. Doblander: Compression in Publish/Subscribe Systems, dissertation, Technical University of Munich, 2018"
 
-STANDS_FOR = {
+THESIS_STREAMS = {
     "debs-csv": "DEBS csv",
     "debs-json": "DEBS json",
     "debs-xml": "DEBS xml",

@@ -13,7 +13,7 @@ from thinwire.analysis.analysis_cells import Cell, Run
 from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell, weight
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
-from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import THESIS_STREAMS
 from thinwire_lab.reproduce.figure_plots import save, sheet
 
 Lives = list[tuple[float, float]]
@@ -136,7 +136,7 @@ class ThesisScale:
     def streams(self, only: Sequence[str] = ()) -> list[str]:
         """Return the names of the streams; with `only`, those that correspond to these streams of the thesis."""
         names = [stream.name for stream in available(self.data)]
-        selected = [name for name in names if not only or STANDS_FOR.get(name) in only]
+        selected = [name for name in names if not only or THESIS_STREAMS.get(name) in only]
         quick = [name for name in QUICK_STREAMS if name in selected][:2] or selected[:2]
         return quick if self.quick else selected
 
