@@ -15,7 +15,14 @@ from thinwire_lab.workload.assignment import AssignmentCosts
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.workload_pictures import heat_maps, pareto, places, plot_information, region_shares, unbeaten
+from thinwire_lab.workload.workload_pictures import (
+    pareto_optimal,
+    plot_heat_maps,
+    plot_information,
+    plot_locations,
+    plot_pareto,
+    region_shares,
+)
 
 
 @pytest.mark.parametrize("number", sorted(FIGURES))
@@ -57,10 +64,12 @@ def test_one_axis_one_region_and_one_dimension_can_be_drawn(tmp_path: Path) -> N
     pytest.importorskip("matplotlib")
     axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
     one = Interests((axis,), ("here",), np.array([[0.0], [3.0], [1.0]]))
-    made = heat_maps(one, "interests", tmp_path / "interests")
+    made = plot_heat_maps(one, "interests", tmp_path / "interests")
     made += plot_information({"as they are": {"topic": 0.0}}, tmp_path / "told")
-    made += places(np.arange(5.0)[:, None], np.zeros(5, dtype=np.int64), ["here"], np.zeros((0, 1)), tmp_path / "at")
-    made += pareto({"proximity": AssignmentCosts(1, 0.0, 1, 2, 3, 1)}, tmp_path / "costs")
+    made += plot_locations(
+        np.arange(5.0)[:, None], np.zeros(5, dtype=np.int64), ["here"], np.zeros((0, 1)), tmp_path / "at"
+    )
+    made += plot_pareto({"proximity": AssignmentCosts(1, 0.0, 1, 2, 3, 1)}, tmp_path / "costs")
     assert len({path.name for path in made}) == 8
 
 
@@ -68,4 +77,4 @@ def test_pareto_dominance() -> None:
     costs = {
         name: AssignmentCosts(0, wasted, 0, p90, 0, 1) for name, wasted, p90 in [("a", 2, 5), ("b", 2, 4), ("c", 2, 4)]
     }
-    assert unbeaten(costs) == ["b", "c"]
+    assert pareto_optimal(costs) == ["b", "c"]

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment import AssignmentPopulation, costs, demands, policies
+from thinwire_lab.workload.assignment import AssignmentPopulation, compute_costs, group_subscriptions, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
 from thinwire_lab.workload.spark import assignment_job as job
@@ -38,17 +38,17 @@ def stacked(place: Path, names: list[str]) -> np.ndarray:
 
 
 def test_costs_are_those_of_the_pure_functions(spark: SparkSession, wide: Path) -> None:
-    names = job.Columns.of(read_manifest(wide))
+    names = job.WorkloadColumns.of(read_manifest(wide))
     corners = [stacked(wide / "subscriptions", side) for side in (names.low, names.high, names.at)]
     town = AssignmentPopulation(
         *corners, stacked(wide / "brokers", names.at), stacked(wide / "events", names.event)[:300]
     )
-    groups, of = demands(town)
+    groups, of = group_subscriptions(town)
     wanted = policies("all", [1.5])
     assigned, found = job.assign(spark, wide, wanted, sample=300)
     assert assigned.groups.weight.sum() == 3_000
     for policy, own in zip(wanted, found, strict=True):
-        expected = costs(town, groups, of, policy.choose(groups))
+        expected = compute_costs(town, groups, of, policy.choose(groups))
         assert own._replace(p50=0, p90=0, p99=0) == pytest.approx(expected._replace(p50=0, p90=0, p99=0))
         assert own[2:5] == pytest.approx(expected[2:5], abs=0.5)  # of 3,000 neighbours in the order one may be meant
     rows = spark.read.parquet(str(wide / "subscriptions"))
@@ -59,7 +59,7 @@ def test_costs_are_those_of_the_pure_functions(spark: SparkSession, wide: Path) 
 def test_what_cannot_be_assigned_is_refused(
     spark: SparkSession, wide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "MOST_GROUPS", 100)
+    monkeypatch.setattr(job, "MAX_GROUPS", 100)
     with pytest.raises(ConfigError, match="too many different interests"):
         job.assign(spark, wide, policies("proximity"))
     with pytest.raises(ConfigError, match="no finished workload"):

@@ -21,7 +21,7 @@ from thinwire_lab.workload.interests.transformations import diffuse
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.spark import workload_folder as job
 from thinwire_lab.workload.spark.rectangle_match import match_folder
-from thinwire_lab.workload.spark.workload_folder import MANIFEST, generate, translated
+from thinwire_lab.workload.spark.workload_folder import MANIFEST, generate, spark_errors
 
 RECIPE = Recipe(subscriptions=2_500, events=1_700, brokers=12, seed=7, noise=0.2)
 
@@ -68,7 +68,7 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
         names = {path.stem for path in draw_pictures(out, found, tmp_path / "shown")}
         assert names == {"interests", "regions", "correlation", "places"}
         assert all(path.stat().st_size > 1_000 for path in (tmp_path / "shown").iterdir())
-    with pytest.raises(ConfigError, match="something already"):
+    with pytest.raises(ConfigError, match="the folder exists"):
         generate(spark, builtin(), RECIPE, out)
     _matched(spark, out, tmp_path / "matched")
 
@@ -83,8 +83,8 @@ def _matched(spark: SparkSession, wide: Path, out: Path) -> None:
     found = match_folder(spark, wide, out)
     assert (found["notifications"], found["events"]) == (inside.sum(), inside.any(axis=1).sum())
     assert pq.read_table(out / "pairs").num_rows == found["pairs"]
-    with pytest.raises(ConfigError, match="no such way"):
-        match_folder(spark, wide, out.with_name("other"), way="by magic")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="unknown match method"):
+        match_folder(spark, wide, out.with_name("other"), method="magic")  # type: ignore[arg-type]
     assert not list(out.parent.glob("other*"))
 
 
@@ -104,10 +104,13 @@ def test_what_fails_in_mid_job_leaves_nothing(
 
 def test_the_first_error_of_a_chain_is_reported() -> None:
     chain = "Job aborted.\n\tat a.b(C.java:1)\nCaused by: x.Y: task failed\nCaused by: java.io.IOException: No space\n"
-    with pytest.raises(JobFailed, match=r"nothing was written: java\.io\.IOException: No space"), translated(Path("w")):
+    with (
+        pytest.raises(JobFailed, match=r"nothing was written: java\.io\.IOException: No space"),
+        spark_errors(Path("w")),
+    ):
         raise PySparkException(chain)
     task = 'In the worker:\nTraceback (most recent call last):\n  File "a.py"\nOSError: full\n SQLSTATE: 1'
-    with pytest.raises(JobFailed, match="nothing was written: OSError: full"), translated(Path("w")):
+    with pytest.raises(JobFailed, match="nothing was written: OSError: full"), spark_errors(Path("w")):
         raise PySparkException(task)
-    with pytest.raises(JobFailed, match="nothing was written: odd"), translated(Path("w")):
+    with pytest.raises(JobFailed, match="nothing was written: odd"), spark_errors(Path("w")):
         raise PySparkException("odd\nand long")

@@ -37,29 +37,29 @@ def brute(rectangles: pa.Table, events: pa.Table) -> list[tuple[int, int, int]]:
     )
 
 
-@pytest.mark.parametrize("way", ["auto", "grid", "split"])
+@pytest.mark.parametrize("method", ["auto", "grid", "split"])
 @pytest.mark.parametrize("noise", [0.0, 0.4])
 def test_pairs_are_those_of_brute_force(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: str, noise: float
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, noise: float
 ) -> None:
-    if way == "split":
+    if method == "split":
         monkeypatch.setattr(match_grid, "CROWDED", 20)
     rectangles, events = workload(noise)
     frames = spark.createDataFrame(events), spark.createDataFrame(rectangles)
-    found = match(*frames, AXES, way="grid" if way == "split" else way)  # type: ignore[arg-type]
+    found = match(*frames, AXES, method="grid" if method == "split" else method)  # type: ignore[arg-type]
     assert sorted(map(tuple, found.collect())) == brute(rectangles, events)
 
 
 def test_nothing_matches_nothing(spark: SparkSession) -> None:
     rectangles, events = workload(0.0)
     none = spark.createDataFrame(rectangles).where("false")
-    for way in ("grid", "index"):
-        assert match(spark.createDataFrame(events), none, AXES, way=way).count() == 0  # type: ignore[arg-type]
+    for method in ("grid", "index"):
+        assert match(spark.createDataFrame(events), none, AXES, method=method).count() == 0  # type: ignore[arg-type]
 
 
 def test_missing_columns_and_unknown_ways_are_refused(spark: SparkSession) -> None:
     rectangles, events = map(spark.createDataFrame, workload(0.0))
     with pytest.raises(ConfigError, match=r"table='events', missing=\['price_at'\]"):
         match(events, rectangles, ["price"])
-    with pytest.raises(ConfigError, match="no such way"):
-        match(events, rectangles, AXES, way="magic")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="unknown match method"):
+        match(events, rectangles, AXES, method="magic")  # type: ignore[arg-type]

@@ -11,16 +11,16 @@ from thinwire.errors import ConfigError
 from thinwire_lab.workload.assignment import (
     AssignmentPopulation,
     Policy,
-    by_interest,
-    by_place,
-    costs,
-    demands,
-    jointly,
-    names_of,
+    assign_by_interest,
+    assign_by_proximity,
+    assign_jointly,
+    compute_costs,
+    group_keys,
+    group_subscriptions,
     policies,
 )
-from thinwire_lab.workload.assignment.assignment_costs import MOST_EVENTS, Deliveries
-from thinwire_lab.workload.assignment.assignment_kernels import held
+from thinwire_lab.workload.assignment.assignment_costs import MAX_EVENTS, EventSample
+from thinwire_lab.workload.assignment.assignment_kernels import count_events
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
@@ -47,21 +47,21 @@ def drawn(count: int) -> AssignmentPopulation:
 
 def test_by_place_wastes_what_by_interest_saves_and_by_interest_is_far() -> None:
     town = two_towns()
-    groups, of = demands(town)
-    near = costs(town, groups, of, by_place(groups))
+    groups, of = group_subscriptions(town)
+    near = compute_costs(town, groups, of, assign_by_proximity(groups))
     assert near.p90 == 0.0
     assert near.delivered == pytest.approx(2.0)  # both boxes cover everything
     assert near.wasted == pytest.approx(2 * 5 / 11)  # the five events in the middle, twice
-    similar = costs(town, groups, of, by_interest(groups))
+    similar = compute_costs(town, groups, of, assign_by_interest(groups))
     assert similar.wasted == pytest.approx(0.0)
     assert similar.p90 == 10.0
 
 
 def test_a_limit_is_kept_and_a_wide_one_changes_nothing() -> None:
     town = two_towns()
-    groups, of = demands(town)
-    assert costs(town, groups, of, jointly(groups, 5.0)).p99 == 0.0
-    assert costs(town, groups, of, jointly(groups, 50.0, price=0.0)).wasted == pytest.approx(0.0)
+    groups, of = group_subscriptions(town)
+    assert compute_costs(town, groups, of, assign_jointly(groups, 5.0)).p99 == 0.0
+    assert compute_costs(town, groups, of, assign_jointly(groups, 50.0, price=0.0)).wasted == pytest.approx(0.0)
 
 
 def test_companies_of_one_interest_go_where_most_of_them_are() -> None:
@@ -69,21 +69,21 @@ def test_companies_of_one_interest_go_where_most_of_them_are() -> None:
     low = np.array([[0.8]] * 5 + [[0.0]] * 5)
     places = np.array([[0.0]] * 4 + [[10.0]] + [[10.0]] * 4 + [[0.0]])
     town = two_towns()._replace(low=low, high=low + 0.2, places=places, brokers=np.array([[10.0], [0.0]]))
-    groups, of = demands(town)
-    near = costs(town, groups, of, jointly(groups, np.inf))
+    groups, of = group_subscriptions(town)
+    near = compute_costs(town, groups, of, assign_jointly(groups, np.inf))
     assert near.wasted == 0.0
     assert near.p50 == 0.0
 
 
 def test_groups_are_those_of_one_interest_near_one_broker() -> None:
     town = drawn(3_000)
-    groups, of = demands(town)
+    groups, of = group_subscriptions(town)
     assert groups.weight.sum() == 3_000
     assert (groups.low[of] == town.low).all()
-    distances = np.linalg.norm(town.places[:, None] - town.brokers, axis=2)
+    distances = np.linalg.norm(town.locations[:, None] - town.brokers, axis=2)
     assert (groups.nearest[of] == distances.argmin(axis=1)).all()
     assert np.bincount(of, distances.min(axis=1)) / groups.weight == pytest.approx(groups.distance)
-    names = names_of(groups.low, groups.high, groups.nearest)
+    names = group_keys(groups.low, groups.high, groups.nearest)
     assert (np.searchsorted(names, names) == np.arange(len(names))).all()
 
 
@@ -92,15 +92,15 @@ def test_sets_of_bits_count_what_boxes_hold(axes: int, count: int, seed: int) ->
     dice = np.random.default_rng(seed)
     events = dice.integers(0, 8, size=(count, axes)) / 8  # many on the very edges
     corners = np.sort(dice.integers(0, 9, size=(2, 20, axes)) / 8, axis=0)
-    sets = Deliveries.of(events)
-    for low, high, begin, end in zip(*corners, *sets.sides(*corners), strict=True):
-        assert held(sets.until, begin, end) == ((events >= low) & (events <= high)).all(axis=1).sum()
+    sets = EventSample.of(events)
+    for low, high, begin, end in zip(*corners, *sets.ranges(*corners), strict=True):
+        assert count_events(sets.until, begin, end) == ((events >= low) & (events <= high)).all(axis=1).sum()
 
 
 def test_costs_are_those_counted_by_hand() -> None:
     town = drawn(1_000)
-    groups, of = demands(town)
-    chosen = by_interest(groups)
+    groups, of = group_subscriptions(town)
+    chosen = assign_by_interest(groups)
     own = chosen[of]
     delivered = useful = 0
     for broker in np.unique(own):
@@ -109,17 +109,19 @@ def test_costs_are_those_counted_by_hand() -> None:
         delivered += int(inside.all(axis=1).sum())
         held = (town.events[:, None] >= low) & (town.events[:, None] <= high)
         useful += int(held.all(axis=2).any(axis=1).sum())
-    found = costs(town, groups, of, chosen)
+    found = compute_costs(town, groups, of, chosen)
     assert found.delivered == pytest.approx(delivered / 300)
     assert found.wasted == pytest.approx((delivered - useful) / 300)
-    latency = np.linalg.norm(town.places - town.brokers[own], axis=1)
+    latency = np.linalg.norm(town.locations - town.brokers[own], axis=1)
     assert found.p90 == pytest.approx(np.quantile(latency, 0.9))
 
 
 def test_the_joint_policies_beat_both_extremes() -> None:
     town = drawn(3_000)
-    groups, of = demands(town)
-    found = {policy.name: costs(town, groups, of, policy.choose(groups)) for policy in policies("all", [1.1, np.inf])}
+    groups, of = group_subscriptions(town)
+    found = {
+        policy.name: compute_costs(town, groups, of, policy.choose(groups)) for policy in policies("all", [1.1, np.inf])
+    }
     near, similar = found["proximity"], found["interest"]
     assert near.p90 == min(cost.p90 for cost in found.values())
     assert found["joint, 1.1x"].p90 <= 1.1 * near.p90
@@ -140,11 +142,11 @@ def test_policies_have_names() -> None:
 def test_no_broker_and_limits_that_are_none_are_refused() -> None:
     town = two_towns()
     with pytest.raises(ConfigError, match="one broker"):
-        demands(town._replace(brokers=np.zeros((0, 1))))
-    groups, _ = demands(town)
+        group_subscriptions(town._replace(brokers=np.zeros((0, 1))))
+    groups, _ = group_subscriptions(town)
     with pytest.raises(ConfigError, match="limit=0"):
-        jointly(groups, 0)
+        assign_jointly(groups, 0)
     with pytest.raises(ConfigError, match="mean load"):
-        by_interest(groups, full=0.5)
+        assign_by_interest(groups, max_load=0.5)
     with pytest.raises(ConfigError, match="smaller"):
-        Deliveries.of(np.zeros((MOST_EVENTS + 1, 1)))
+        EventSample.of(np.zeros((MAX_EVENTS + 1, 1)))

@@ -16,10 +16,10 @@ from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import correlations
 from thinwire_lab.workload.interests.transformations import intervals, remove_hot
-from thinwire_lab.workload.places.network_nodes import Locations, Nodes, place_brokers
-from thinwire_lab.workload.random_rows import chosen, normals, quotas, uniforms
+from thinwire_lab.workload.places.network_nodes import LocationSampler, Nodes, place_brokers
+from thinwire_lab.workload.random_rows import choose_weighted, normals, quotas, uniforms
 from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
-from thinwire_lab.workload.subscription_sample import SubscriptionSampler, missed, tallied
+from thinwire_lab.workload.subscription_sample import SubscriptionSampler, count_drawn, find_missed
 from thinwire_lab.workload.summary import Summary, from_groups
 
 WAYS = [
@@ -77,7 +77,7 @@ def test_numbers_by_chance_are_even_and_independent() -> None:
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=20).filter(any), st.floats(0, 1, exclude_max=True))
 def test_what_has_no_weight_is_never_chosen(weights: list[float], at: float) -> None:
-    assert weights[int(chosen(np.array(weights), np.array([at]))[0])] > 0
+    assert weights[int(choose_weighted(np.array(weights), np.array([at]))[0])] > 0
 
 
 def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_to_places() -> None:
@@ -85,8 +85,8 @@ def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_
     told = correlations(members)["language"]
     lost = {}
     for plain in (False, True):
-        found = tallied(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
-        lost[plain] = missed(members, found)
+        found = count_drawn(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
+        lost[plain] = find_missed(members, found)
         assert found.counts.sum() == 20_000
         assert (members.counts[found.counts > 0] > 0).all()
         if not plain:
@@ -98,7 +98,7 @@ def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_
 
 def test_every_stratum_gets_its_due() -> None:
     summary = Summary.read(small())
-    drawn = tallied(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2).draw(np.arange(8)))
+    drawn = count_drawn(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2).draw(np.arange(8)))
     assert drawn.counts[1, 1].tolist() == [6, 0]
     assert drawn.counts[2, 2].tolist() == [0, 2]
 
@@ -154,19 +154,19 @@ def test_places_are_inside_their_regions() -> None:
     nodes = Nodes(("a", "b"), np.array([0, 0, 0, 1, 1]), points)
     rows, region = np.arange(400), np.arange(400) % 2
     for way in ("box", "hull", "near"):
-        drawn = Locations(nodes, way, spread=0.1).draw(1, rows, region)
+        drawn = LocationSampler(nodes, way, spread=0.1).draw(1, rows, region)
         margin = 1.0 if way == "near" else 1e-9
         for number in (0, 1):
-            here, own = drawn[region == number], nodes.within(number)
+            here, own = drawn[region == number], nodes.points_in(number)
             assert (here >= own.min(axis=0) - margin).all()
             assert (here <= own.max(axis=0) + margin).all()
-    hull = Locations(nodes, "hull").draw(1, rows, np.zeros(400, dtype=np.int64))
+    hull = LocationSampler(nodes, "hull").draw(1, rows, np.zeros(400, dtype=np.int64))
     assert (hull.sum(axis=1) <= 1 + 1e-9).all()
 
 
 def test_brokers_are_nodes_until_nodes_run_out() -> None:
     nodes = Nodes(("a", "b"), np.array([0, 0, 1]), np.array([[0.0], [1.0], [9.0]]))
-    brokers = place_brokers(nodes, np.array([0.5, 0.5]), 4, 1, Locations(nodes, "near", 0.1))
+    brokers = place_brokers(nodes, np.array([0.5, 0.5]), 4, 1, LocationSampler(nodes, "near", 0.1))
     assert brokers.region.tolist() == [0, 0, 1, 1]
     assert sorted(brokers.points[:2, 0]) == [0.0, 1.0]
     assert brokers.points[2, 0] == 9.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError
 from thinwire.filters.rectangle_index import RectangleIndex
 from thinwire_lab.workload import rectangle_grid as grids
-from thinwire_lab.workload.rectangle_grid import RectangleGrid, quickest, suits
+from thinwire_lab.workload.rectangle_grid import RectangleGrid, fastest_index, is_supported
 
 
 def pairs(grid: RectangleGrid | RectangleIndex, points: np.ndarray) -> list[tuple[int, int]]:
@@ -50,7 +50,7 @@ def test_many_sizes_and_crowds_far_away() -> None:
     high = low + 2.0 ** -dice.integers(0, 40, size=(1_000, 2))
     points = np.concatenate([low[::7], high[::5], dice.random((200, 2)), np.full((1, 2), np.nan), [[np.inf, 0.5]]])
     grid = RectangleGrid(low, high)
-    assert len(grid._base) <= grids.MOST_GRIDS
+    assert len(grid._base) <= grids.MAX_GRIDS
     assert pairs(grid, points) == brute(grid, points)
     assert pairs(grid, points) == pairs(RectangleIndex(low, high), points)
 
@@ -65,9 +65,9 @@ def test_pieces_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_suits_no_grid_gets_an_index() -> None:
-    assert isinstance(quickest([[0.0]], [[1.0]]), RectangleGrid)
-    assert isinstance(quickest([[0.0]], [[np.inf]]), RectangleIndex)
-    assert not suits(np.zeros((2, 7)), np.ones((2, 7)))
+    assert isinstance(fastest_index([[0.0]], [[1.0]]), RectangleGrid)
+    assert isinstance(fastest_index([[0.0]], [[np.inf]]), RectangleIndex)
+    assert not is_supported(np.zeros((2, 7)), np.ones((2, 7)))
     with pytest.raises(ConfigError, match="finite sides"):
         RectangleGrid([[0.0]], [[np.inf]])
     with pytest.raises(ConfigError, match="as many columns"):

@@ -7,8 +7,13 @@ import pytest
 
 from thinwire.filters.where import parse
 from thinwire_lab.errors import ScenarioError
-from thinwire_lab.workload.scenarios import Curve, TopicScene, read_scenario
-from thinwire_lab.workload.scenarios.scenario_events import events_of, interests_of, schema_of, shape_at
+from thinwire_lab.workload.scenarios import RateCurve, ScenarioTopic, read_scenario
+from thinwire_lab.workload.scenarios.scenario_events import (
+    events_of,
+    schema_of,
+    schema_version_at,
+    subscriber_predicates,
+)
 
 SCENARIO = """
 name = "morning"
@@ -49,7 +54,7 @@ def test_a_scenario_is_read():
     assert (market.sources, market.publishers, market.rate.rate(5)) == (5, 2, 200)
     assert (wide.arrivals, wide.drift, wide.shapes, wide.settings) == ("random", 1.0, 2, {"retain": True})
     assert [audience.count for audience in told.audiences] == [3, 4]
-    assert told.audiences[0].asked == {"tolerance": {"close": 0.5}, "where": "volume > 1000"}
+    assert told.audiences[0].options == {"tolerance": {"close": 0.5}, "where": "volume > 1000"}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_what_is_no_toml_is_refused():
 
 
 def test_instants_follow_the_rate():
-    curve = Curve(((0.0, 10.0), (10.0, 30.0), (20.0, 0.0)))
+    curve = RateCurve(((0.0, 10.0), (10.0, 30.0), (20.0, 0.0)))
     instants = curve.instants(30.0)
     assert len(instants) == 350  # 200 on the way up, 150 on the way down, then none
     assert (np.diff(instants) > 0).all()
@@ -94,7 +99,7 @@ def test_instants_follow_the_rate():
 
 
 def test_random_instants_are_as_many_and_the_same_for_a_seed():
-    curve = Curve(((0.0, 200.0),))
+    curve = RateCurve(((0.0, 200.0),))
     one, again, other = (curve.instants(20.0, "random", seed) for seed in (1, 1, 2))
     assert (one == again).all()
     assert len(one) != len(other) or (one != other).any()
@@ -104,25 +109,25 @@ def test_random_instants_are_as_many_and_the_same_for_a_seed():
 
 
 def test_more_events_than_a_run_takes_are_refused():
-    with pytest.raises(ScenarioError, match="more events than a run takes"):
-        Curve(((0.0, 1e6),)).instants(86_400.0)
+    with pytest.raises(ScenarioError, match="more events than a run supports"):
+        RateCurve(((0.0, 1e6),)).instants(86_400.0)
 
 
 def test_no_rate_no_events():
-    assert len(Curve(((0.0, 0.0),)).instants(10.0)) == 0
+    assert len(RateCurve(((0.0, 0.0),)).instants(10.0)) == 0
 
 
 def test_a_workload_gives_the_same_events_and_its_publishers_different_ones():
-    scene = TopicScene("wide", "workload", Curve(((0.0, 100.0),)), shapes=2, drift=0.5)
+    scene = ScenarioTopic("wide", "workload", RateCurve(((0.0, 100.0),)), shapes=2, drift=0.5)
     instants = scene.rate.instants(10.0)
     one, again, other = (list(events_of(scene, instants, 10.0, 7, publisher)) for publisher in (0, 0, 1))
     assert one == again
     assert one != other
     regions = {event["region"] for event in one}
     assert len(regions) > 1
-    assert [shape_at(scene, instant, 10.0) for instant in (0.0, 4.9, 5.0, 10.0)] == [1, 1, 2, 2]
+    assert [schema_version_at(scene, instant, 10.0) for instant in (0.0, 4.9, 5.0, 10.0)] == [1, 1, 2, 2]
     for event, instant in zip(one, instants, strict=True):
-        schema = schema_of(scene, shape_at(scene, instant, 10.0))
+        schema = schema_of(scene, schema_version_at(scene, instant, 10.0))
         assert {*event} == {p.name for p in schema}
         assert 0 <= event["topic_at"] <= 1
         assert event["time"] == round(1e6 * instant)
@@ -130,7 +135,7 @@ def test_a_workload_gives_the_same_events_and_its_publishers_different_ones():
 
 def test_interests_drift_to_other_places():
     def topics(drift):
-        scene = TopicScene("wide", "workload", Curve(((0.0, 400.0),)), drift=drift)
+        scene = ScenarioTopic("wide", "workload", RateCurve(((0.0, 400.0),)), drift=drift)
         made = list(events_of(scene, scene.rate.instants(10.0), 10.0, 7, 0))
         return np.histogram([event["topic_at"] for event in made[-1_000:]], bins=50, range=(0, 1))[0]
 
@@ -140,15 +145,15 @@ def test_interests_drift_to_other_places():
 
 
 def test_samples_continue_as_they_do_alone():
-    scene = TopicScene("trade", "market", Curve(((0.0, 10.0),)), sources=2, publishers=2)
+    scene = ScenarioTopic("trade", "market", RateCurve(((0.0, 10.0),)), sources=2, publishers=2)
     first, second = (list(islice(events_of(scene, np.arange(6.0), 10.0, 1, number), 6)) for number in (0, 1))
     assert [event["symbol"] for event in first[:2]] != [event["symbol"] for event in second[:2]]
     assert schema_of(scene).name == "trade"
 
 
 def test_interests_are_predicates_on_the_workload():
-    scene = TopicScene("wide", "workload", Curve(((0.0, 10.0),)))
-    wheres = interests_of(20, 3)
+    scene = ScenarioTopic("wide", "workload", RateCurve(((0.0, 10.0),)))
+    wheres = subscriber_predicates(20, 3)
     for text in wheres:
         where = parse(text)
         where.check(schema_of(scene))

@@ -22,7 +22,7 @@ from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import is_real, read_records, read_summary, read_tables, write_tables
 from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
 from thinwire_lab.errors import ScenarioError
-from thinwire_lab.workload.places.network_nodes import Way as NetworkNodesWay
+from thinwire_lab.workload.places.network_nodes import LocationMethod
 from thinwire_lab.workload.recipe import Generalisation, Recipe
 from thinwire_lab.workload.scenarios import read_scenario
 from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH
@@ -32,7 +32,7 @@ from thinwire_lab.workload.summary import Summary, compose, from_groups
 
 if TYPE_CHECKING:
     from thinwire_lab.workload.scenarios.scenario_outcome import AudienceOutcome
-    from thinwire_lab.workload.spark.rectangle_match import Way
+    from thinwire_lab.workload.spark.rectangle_match import MatchMethod
 
 
 FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
@@ -63,7 +63,7 @@ def match(
     spark = session(master)
     try:
         with progress_bar("match") as progress:
-            found = match_folder(spark, folder, out, way=cast("Way", way), progress=progress)
+            found = match_folder(spark, folder, out, method=cast("MatchMethod", way), progress=progress)
     finally:
         spark.stop()
     output = Output(json)
@@ -219,7 +219,7 @@ def generate(
         generalise=cast(Generalisation, generalise),
         fraction=fraction,
         noise=noise,
-        location=cast(NetworkNodesWay, location),
+        location=cast(LocationMethod, location),
         spread=spread,
         sampling=cast(Sampling, sampling),
         strata=strata,

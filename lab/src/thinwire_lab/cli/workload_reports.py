@@ -26,7 +26,7 @@ from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.recipe import Recipe, Stage
 from thinwire_lab.workload.spark.workload_folder import check_new, new_folder
-from thinwire_lab.workload.subscription_sample import missed
+from thinwire_lab.workload.subscription_sample import find_missed
 from thinwire_lab.workload.summary import Summary
 
 FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
@@ -88,16 +88,16 @@ def _assigned(
 ) -> dict[str, AssignmentCosts]:
     from thinwire.spark.session import session
     from thinwire_lab.workload.spark import assignment_job as job
-    from thinwire_lab.workload.spark.workload_folder import read_manifest, translated
+    from thinwire_lab.workload.spark.workload_folder import read_manifest, spark_errors
 
-    columns = job.Columns.of(read_manifest(folder))
+    columns = job.WorkloadColumns.of(read_manifest(folder))
     spark = session(master)
     try:
         with progress_bar("assign") as progress:
             assigned, found = job.assign(spark, folder, wanted, sample=events, progress=progress)
         if out is not None:
             rows = spark.read.parquet(str((folder / "subscriptions").resolve()))
-            with new_folder(out) as unfinished, translated(out):
+            with new_folder(out) as unfinished, spark_errors(out):
                 job.assignments(rows, columns, assigned).write.parquet(str((unfinished / "assignments").resolve()))
     finally:
         spark.stop()
@@ -105,15 +105,15 @@ def _assigned(
 
 
 def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -> None:
-    from thinwire_lab.workload.workload_pictures import pareto, unbeaten
+    from thinwire_lab.workload.workload_pictures import pareto_optimal, plot_pareto
 
-    best = unbeaten(costs)
+    best = pareto_optimal(costs)
     output.table("costs", COLUMNS, [(name, *own, "yes" if name in best else "") for name, own in costs.items()])
     pictures: list[Path] = []
     if out is not None and find_spec("matplotlib") is None:
         output.note("no picture: that needs the extra plots.")
     elif out is not None:
-        pictures = pareto(costs, out / "costs")
+        pictures = plot_pareto(costs, out / "costs")
         output.note("pictures: " + ", ".join(map(str, pictures)))
     rows = [{"policy": name, **own._asdict(), "unbeaten": name in best} for name, own in costs.items()]
     output.document({"policies": rows, "out": out, "pictures": pictures})
@@ -151,12 +151,12 @@ def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Pat
     lanes = [f"at_{lane}" for lane in range(found["dimensions"])]
     some = _every(folder / "subscriptions", ["region", *lanes], 1 + found["tables"]["subscriptions"][0] // SHOWN)
     brokers = _points(ds.dataset(folder / "brokers", format="parquet").to_table(columns=lanes), lanes)
-    made = pictures.heat_maps(drawn, "Interests of subscribers", out / "interests")
+    made = pictures.plot_heat_maps(drawn, "Interests of subscribers", out / "interests")
     made += pictures.plot_axes(drawn, "Regions of subscribers, by interest", out / "regions")
     made += pictures.plot_information(steps, out / "correlation")
     if some.num_rows:
         region = some["region"].to_numpy().astype(np.int64)
-        made += pictures.places(_points(some, lanes), region, found["regions"], brokers, out / "places")
+        made += pictures.plot_locations(_points(some, lanes), region, found["regions"], brokers, out / "places")
     return made
 
 
@@ -167,7 +167,7 @@ def _members(folder: Path, manifest: Mapping[str, Any]) -> Interests:
 def _missed(folder: Path, manifest: Mapping[str, Any], drawn: Interests) -> dict[str, Any]:
     """Interests without a subscription: how many, the most popular by name, and how many plain sampling would miss."""
     *_, last = Recipe(**manifest["recipe"]).stages(_members(folder, manifest))
-    found = missed(last.interests, drawn)
+    found = find_missed(last.interests, drawn)
     cells = zip(*np.unravel_index(found.popular, last.interests.popularity.shape), strict=True)
     named = [[axis.labels[node] for axis, node in zip(drawn.axes, cell, strict=True)] for cell in cells]
     return {"interests": found.interests, "most_popular": named, "plain_sampling": found.plain}
@@ -194,7 +194,7 @@ def _counted(place: Path, members: Interests) -> Interests:
         except ValueError:
             raise SummaryError("a subscription of a node that no hierarchy has", table="subscriptions") from None
         counts += np.bincount(flat, minlength=counts.size)
-    return members.changed(counts.reshape(members.counts.shape))
+    return members.with_counts(counts.reshape(members.counts.shape))
 
 
 def _sizes(place: Path) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""Workloads: streams of events to try things on, generated from a seed."""
+"""Workloads: event streams, subscriptions and brokers, generated from a seed."""

@@ -1,11 +1,9 @@
-"""The built-in summary: a population of subscribers like that of a large directory of discussion groups.
+"""The built-in summary: a synthetic population of the kind of a large directory of discussion groups.
 
-It is calibrated to what is published of one: 268 atomic topics by 141 languages; popularity so skewed that three
-interests, all of them English and about business, hold at least 5 % of the members each; three regions; a language
-tells much about the region and a topic hardly anything; Europe's share rises as popular interests are removed. Where no
-figure is published, ours are: ten million members, half a million messages a month, 400 nodes in five dimensions.
-
-Names of the built-in summary: 268 atomic topics and 141 languages, with the nodes above them.
+It is calibrated to published properties of such a directory: 268 atomic topics and 141 languages; skewed popularity, in
+which three English interests about business have at least 5 % of the members each; three regions; a language has
+much information about the region and a topic little; the share of Europe rises when popular interests are removed. The
+remaining values are assumptions: ten million members, half a million messages per month, 400 nodes in five dimensions.
 """
 
 from __future__ import annotations
@@ -91,14 +89,14 @@ Other/Constructed and Oceanian: Esperanto, Interlingua, Maori, Hawaiian, Samoan,
 
 
 def hierarchy_of(text: str) -> Iterator[tuple[str, str | None]]:
-    """The nodes in such a text, each with the one above it: families, groups in them, members of the groups."""
+    """Yield the nodes of a text such as `TOPICS` with their parents: families, groups, and members of groups."""
     yield "All", None
-    seen = set()
+    families = set()
     for line in text.replace("\n ", " ").strip().splitlines():
         path, _, members = line.partition(": ")
         family, _, group = path.partition("/")
-        if family not in seen:
-            seen.add(family)
+        if family not in families:
+            families.add(family)
             yield family, "All"
         yield group, family
         yield from ((member.strip(), group) for member in members.split(","))
@@ -108,7 +106,7 @@ REGIONS = ("Asia", "US", "Europe")
 MEMBERS, MESSAGES = 10_000_000, 500_000
 SEED = 2007
 
-# Of each family of languages, the share of its speakers in each region.
+# Shares of the speakers of each language family by region.
 HOMES = {
     "Asian": (0.86, 0.08, 0.06),
     "European": (0.04, 0.16, 0.80),
@@ -119,7 +117,7 @@ HOMES = {
 ENGLISH = (0.30, 0.58, 0.12)
 LEADERS = ("Chinese Simplified", "Spanish", "Portuguese", "French", "German", "Arabic", "Indonesian", "Russian")
 HOT = {"Business Services": 0.11, "Small Business": 0.08, "Consulting": 0.06}
-"""topics whose English interests hold these shares of all members"""
+"""topics whose English interests have these shares of all members"""
 NODES = (90, 180, 130)
 # Centres of the regions, in milliseconds: about 150 from Asia to the US, 90 from there to Europe, 220 from end to end.
 CENTRES = np.array([[-150.0, 0, 0, 0, 0], [0.0, 0, 0, 0, 0], [68.0, 59, 0, 0, 0]])
@@ -128,7 +126,7 @@ BREADTH = np.array([[40.0, 25, 12, 8, 5], [22.0, 14, 8, 5, 3], [18.0, 12, 7, 5, 
 
 @cache
 def builtin() -> Summary:
-    """The built-in summary; it is the same every time."""
+    """Return the built-in summary, which is deterministic."""
     topics = Hierarchy.of("topic", hierarchy_of(TOPICS))
     languages = Hierarchy.of("language", hierarchy_of(LANGUAGES))
     members = _members(topics, languages)
@@ -137,11 +135,11 @@ def builtin() -> Summary:
 
 
 def _members(topics: Hierarchy, languages: Hierarchy) -> Interests:
-    """Popularity of topics and languages, a rough surface of chance over their pairs, and the hot interests on top."""
+    """Return counts from the popularity of topics and languages, random variation of pairs, and the hot interests."""
     pairs = np.multiply.outer(_by_rank(topics, (), 0.8), _by_rank(languages, ("English", *LEADERS), 1.25))
     rows = np.arange(pairs.size)
-    jagged = pairs * np.exp(0.6 * normals(SEED, "pairs", rows, 1)).reshape(pairs.shape)
-    shares = jagged / jagged.sum() * (1.0 - sum(HOT.values()))
+    varied = pairs * np.exp(0.6 * normals(SEED, "pairs", rows, 1)).reshape(pairs.shape)
+    shares = varied / varied.sum() * (1.0 - sum(HOT.values()))
     for name, share in HOT.items():
         shares[_leaf(topics, name), _leaf(languages, "English")] = share
     cells = shares[..., None] * _homes(topics, languages)
@@ -151,16 +149,16 @@ def _members(topics: Hierarchy, languages: Hierarchy) -> Interests:
 
 
 def _homes(topics: Hierarchy, languages: Hierarchy) -> Floats:
-    """Of every pair the shares of the regions: the language decides, the topic adds a touch."""
+    """Return the shares of the regions for each pair: mainly those of the language, varied slightly by the topic."""
     mixes = np.array([_mix(languages, int(leaf)) for leaf in languages.leaves])
     shape = (topics.leaves.size, 1, len(REGIONS))
-    touch = np.exp(0.1 * normals(SEED, "touch", np.arange(topics.leaves.size), len(REGIONS))).reshape(shape)
-    homes = mixes * touch
+    variation = np.exp(0.1 * normals(SEED, "touch", np.arange(topics.leaves.size), len(REGIONS))).reshape(shape)
+    homes = mixes * variation
     return np.asarray(homes / homes.sum(axis=-1, keepdims=True))
 
 
 def _mix(languages: Hierarchy, leaf: int) -> Floats:
-    """Of one language the shares of the regions, scattered about those of its family."""
+    """Return the shares of the regions of a language, varied around those of its family."""
     if languages.ids[leaf] == "English":
         return np.array(ENGLISH)
     family = languages.ids[languages.parents[languages.parents[leaf]]]
@@ -169,7 +167,7 @@ def _mix(languages: Hierarchy, leaf: int) -> Floats:
 
 
 def _by_rank(axis: Hierarchy, leaders: tuple[str, ...], exponent: float) -> Floats:
-    """Weights that fall with the rank (Zipf); leaders have the first ranks, chance deals the others."""
+    """Return weights that fall with the rank (Zipf). Leaders have the first ranks; the others are random."""
     ranks = np.argsort(np.argsort(uniforms(SEED, axis.name, axis.leaves))).astype(np.float64) + len(leaders)
     for rank, name in enumerate(leaders):
         ranks[_leaf(axis, name)] = rank
@@ -177,16 +175,16 @@ def _by_rank(axis: Hierarchy, leaders: tuple[str, ...], exponent: float) -> Floa
 
 
 def _leaf(axis: Hierarchy, name: str) -> int:
-    """The place of a node among the atomic ones."""
-    return int(np.searchsorted(axis.leaves, axis.places[name]))
+    """Return the index of a node among the atomic ones."""
+    return int(np.searchsorted(axis.leaves, axis.index[name]))
 
 
 def _rates(members: Interests) -> Floats:
-    """Messages a month: large groups talk more, though less so per head, and some talk more than others."""
+    """Return messages per month, which grow less than proportionally with the members and vary randomly."""
     popularity = members.popularity
     rows: Rows = np.arange(popularity.size)
-    talk = popularity**0.85 * np.exp(0.8 * normals(SEED, "messages", rows, 1)).reshape(popularity.shape)
-    return np.asarray(quotas(talk.ravel(), MESSAGES).reshape(popularity.shape).astype(np.float64))
+    messages = popularity**0.85 * np.exp(0.8 * normals(SEED, "messages", rows, 1)).reshape(popularity.shape)
+    return np.asarray(quotas(messages.ravel(), MESSAGES).reshape(popularity.shape).astype(np.float64))
 
 
 def _nodes() -> Nodes:

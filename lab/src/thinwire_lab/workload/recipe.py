@@ -1,11 +1,10 @@
-"""A recipe: every parameter of a workload; together with a summary and nothing else it decides every row.
+"""Recipes and plans of workloads.
 
-Events: points of the event space, as dense as the messages of the interests there.
+A recipe has all parameters of a workload; the recipe and a summary determine all rows. A plan applies the steps of a
+recipe to a summary and draws any rows in any order.
 
-Base interests leave gaps between them. A kernel spreads the rate of each beyond its rectangle, so that the gaps have
-events too, most of them near the interests they resemble.
-
-A plan: a summary after all steps of a recipe, ready to draw any rows of the workload, anywhere and in any order.
+Events are points of the event space, with the density of the messages of the interests. A kernel spreads the rate of
+each base interest beyond its rectangle, so that the gaps between base interests have events too.
 
 >>> from thinwire_lab.workload.builtin_summary import builtin
 >>> plan = WorkloadPlan(builtin(), Recipe(subscriptions=1_000, events=1_000, brokers=10, seed=7))
@@ -39,26 +38,33 @@ from thinwire_lab.workload.interests.transformations import (
     remove_hot,
     with_noise,
 )
-from thinwire_lab.workload.places.network_nodes import MAX_BROKERS, Locations, Nodes, Way, check_way, place_brokers
-from thinwire_lab.workload.random_rows import Floats, Rows, fallen, normals, uniforms
+from thinwire_lab.workload.places.network_nodes import (
+    MAX_BROKERS,
+    LocationMethod,
+    LocationSampler,
+    Nodes,
+    check_location_method,
+    place_brokers,
+)
+from thinwire_lab.workload.random_rows import Floats, Rows, find_interval, normals, uniforms
 from thinwire_lab.workload.subscription_sample import MAX_ROWS, Sampling, SubscriptionSampler
 from thinwire_lab.workload.summary import Summary
 
 Generalisation = Literal["none", "share", "shared"]
-"""none: base interests only; share: a fraction of each rises; shared: what children have in common rises"""
+"""none: base interests only; share: a fraction of each interest rises; shared: the common part of children rises"""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to draw.
+    """Parameters of a workload.
 
-    remove_hot: how many of the most popular interests to leave out
-    diffusion: p, from 1, as they are, to 0, all alike
-    generalise, fraction: whether and how many subscribers want more than a base interest
-    noise: how far corners of rectangles are moved, in halves of the sides
-    location, spread: how subscribers are placed
-    sampling, strata: how interests are drawn
-    bandwidth: how far events reach into the gaps
+    remove_hot: number of most popular interests to remove
+    diffusion: p, from 1 (no change) to 0 (all equal)
+    generalise, fraction: method of generalisation, and fraction of subscribers that it moves to broader interests
+    noise: displacement of the corners of rectangles, in halves of the sides
+    location, spread: method of placing subscribers, and its standard deviation
+    sampling, strata: method of drawing interests, and number of popularity classes
+    bandwidth: width of the kernel of events
     """
 
     subscriptions: int = 100_000
@@ -70,26 +76,26 @@ class Recipe:
     generalise: Generalisation = "share"
     fraction: float = 0.1
     noise: float = 0.0
-    location: Way = "near"
+    location: LocationMethod = "near"
     spread: float = 2.0
     sampling: Sampling = "stratified"
     strata: int = 10
     bandwidth: float = 0.5
 
     def __post_init__(self) -> None:
-        _within("subscriptions", self.subscriptions, MAX_ROWS)
-        _within("events", self.events, MAX_ROWS)
-        _within("brokers", self.brokers, MAX_BROKERS)
-        _within("seed", self.seed, 2**63 - 1)
-        _within("diffusion", self.diffusion, 1)
-        _within("fraction", self.fraction, 1)
-        _known("generalise", self.generalise, get_args(Generalisation))
-        _known("sampling", self.sampling, get_args(Sampling))
+        _check_range("subscriptions", self.subscriptions, MAX_ROWS)
+        _check_range("events", self.events, MAX_ROWS)
+        _check_range("brokers", self.brokers, MAX_BROKERS)
+        _check_range("seed", self.seed, 2**63 - 1)
+        _check_range("diffusion", self.diffusion, 1)
+        _check_range("fraction", self.fraction, 1)
+        _check_choice("generalise", self.generalise, get_args(Generalisation))
+        _check_choice("sampling", self.sampling, get_args(Sampling))
         check_noise(self.noise)
-        check_way(self.location, self.spread)
+        check_location_method(self.location, self.spread)
 
     def stages(self, members: Interests) -> Iterator[Stage]:
-        """The interests as they are, and after each step that the recipe asks for."""
+        """Yield the original interests, and the interests after each step of the recipe."""
         yield Stage("as they are", members)
         if self.remove_hot:
             members = remove_hot(members, self.remove_hot)
@@ -103,44 +109,44 @@ class Recipe:
 
 
 class Stage(NamedTuple):
-    """The interests after a step."""
+    """Interests after a step."""
 
     step: str
     interests: Interests
 
     def facts(self) -> dict[str, object]:
-        """How many subscribers there are, where, and what interests tell about places, in bits."""
-        found = self.interests
-        mix = dict(zip(found.regions, found.mix.tolist(), strict=True))
+        """Return the number of subscribers and interests, the regions, and the information about regions in bits."""
+        interests = self.interests
+        regions = dict(zip(interests.regions, interests.mix.tolist(), strict=True))
         return {
             "step": self.step,
-            "subscribers": float(found.counts.sum()),
-            "interests": int((found.popularity > 0).sum()),
-            "regions": mix,
-            "bits_about_region": correlations(found),
+            "subscribers": float(interests.counts.sum()),
+            "interests": int((interests.popularity > 0).sum()),
+            "regions": regions,
+            "bits_about_region": correlations(interests),
         }
 
 
-def _within(name: str, value: float, highest: float) -> None:
+def _check_range(name: str, value: float, highest: float) -> None:
     if not 0 <= value <= highest:
-        raise ConfigError("outside its limits", field=name, value=value, lowest=0, highest=highest)
+        raise ConfigError("out of range", field=name, value=value, lowest=0, highest=highest)
 
 
-def _known(name: str, value: str, choices: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ConfigError("no such choice", field=name, value=value, known=list(choices))
+        raise ConfigError("unknown value", field=name, value=value, known=list(choices))
 
 
 class EventSource:
     """Draws events.
 
-    rates: messages per month of every combination of nodes
-    bandwidth: how far the kernel reaches (standard deviation), in lengths of the interval that an event comes from
+    rates: messages per month of each combination of nodes
+    bandwidth: standard deviation of the kernel, in lengths of the interval of the interest
     """
 
     def __init__(self, axes: Sequence[Hierarchy], rates: Floats, seed: int, bandwidth: float = 0.5) -> None:
         if not 0.0 <= bandwidth <= 100.0:
-            raise ConfigError("outside its limits", bandwidth=bandwidth, lowest=0, highest=100)
+            raise ConfigError("out of range", bandwidth=bandwidth, lowest=0, highest=100)
         if rates.sum() <= 0:
             raise SummaryError("no interest has messages", table="messages", column="per_month")
         self.seed = seed
@@ -151,34 +157,34 @@ class EventSource:
         self._intervals = [intervals(axis) for axis in axes]
 
     def interests(self, rows: Rows) -> tuple[Rows, ...]:
-        """The interest that each row comes from, as a node of every axis."""
-        interest = fallen(self._ends, uniforms(self.seed, "event", rows) * self._ends[-1])
+        """Return the interest of each row, as one array of nodes per axis."""
+        interest = find_interval(self._ends, uniforms(self.seed, "event", rows) * self._ends[-1])
         return tuple(axis.astype(np.int64) for axis in np.unravel_index(interest, self._shape))
 
     def draw(self, rows: Rows) -> Floats:
-        """A point for each row, a column a dimension, within the unit cube."""
+        """Return points of the unit cube, one row per row and one column per dimension."""
         nodes = self.interests(rows)
         steps = normals(self.seed, "event: step", rows, len(nodes)) * self.bandwidth
         points = np.empty((rows.size, len(nodes)))
         for axis, node in enumerate(nodes):
             low, high = self._intervals[axis][node].T
-            within = uniforms(self.seed, "event: within", rows, axis)
-            points[:, axis] = low + (high - low) * (within + steps[:, axis])
+            offset = uniforms(self.seed, "event: within", rows, axis)
+            points[:, axis] = low + (high - low) * (offset + steps[:, axis])
         return _reflected(points)
 
 
 def _reflected(points: Floats) -> Floats:
-    """Points beyond the unit cube, mirrored at its walls as often as it takes.
+    """Return points with those outside the unit cube reflected at its faces, repeatedly if necessary.
 
     >>> _reflected(np.array([-0.25, 0.5, 1.25, 2.5])).tolist()
     [0.25, 0.5, 0.75, 0.5]
     """
-    around = np.mod(points, 2.0)
-    return np.minimum(around, 2.0 - around)
+    folded = np.mod(points, 2.0)
+    return np.minimum(folded, 2.0 - folded)
 
 
 class WorkloadPlan:
-    """Draws the rows of a workload; nothing in it changes."""
+    """Draws the rows of a workload. Immutable."""
 
     def __init__(self, summary: Summary, recipe: Recipe) -> None:
         self.summary = summary
@@ -190,12 +196,12 @@ class WorkloadPlan:
         self._sampler = SubscriptionSampler(
             self.interests, recipe.subscriptions, recipe.seed, strata=recipe.strata, plain=plain
         )
-        self._locations = Locations(summary.nodes, recipe.location, recipe.spread)
+        self._locations = LocationSampler(summary.nodes, recipe.location, recipe.spread)
         self._source = EventSource(self.axes, summary.rates, recipe.seed, recipe.bandwidth)
         self._intervals = [intervals(axis) for axis in self.axes]
 
     def subscriptions(self, rows: Rows) -> pa.RecordBatch:
-        """These subscriptions: nodes of the hierarchies, region, rectangle and place.
+        """Return these subscriptions: nodes of the hierarchies, region, rectangle and location.
 
         Columns: `id`, `region`, for each axis its node, `_low` and `_high`, and the coordinates `at_0`, `at_1` ...
         """
@@ -204,13 +210,13 @@ class WorkloadPlan:
         low, high = with_noise(ends[..., 0], ends[..., 1], self.recipe.noise, self.recipe.seed, rows)
         points = self._locations.draw(self.recipe.seed, rows, region)
         columns: list[NDArray[Any]] = [rows, region.astype(np.int32)]
-        for place, node in enumerate(nodes):
-            columns += [node.astype(np.int32), low[:, place], high[:, place]]
+        for axis, node in enumerate(nodes):
+            columns += [node.astype(np.int32), low[:, axis], high[:, axis]]
         columns += list(points.T)
         return _batch(columns, self.subscription_schema)
 
     def events(self, rows: Rows) -> pa.RecordBatch:
-        """These events: `id` and for each axis `_at`, a point of the unit cube."""
+        """Return these events: `id` and for each axis `_at`, a point of the unit cube."""
         return _batch([rows, *self._source.draw(rows).T], self.event_schema)
 
     @cached_property
@@ -224,7 +230,7 @@ class WorkloadPlan:
         fields = [("id", pa.int64()), ("region", pa.int32())]
         for axis in self.axes:
             fields += [(axis.name, pa.int32()), (f"{axis.name}_low", pa.float64()), (f"{axis.name}_high", pa.float64())]
-        fields += [(f"at_{lane}", pa.float64()) for lane in range(self._locations.dimensions)]
+        fields += [(f"at_{dimension}", pa.float64()) for dimension in range(self._locations.dimensions)]
         return pa.schema([pa.field(name, kind, nullable=True) for name, kind in fields])
 
     @cached_property

@@ -1,22 +1,18 @@
-"""A summary: what is known of a population of subscribers, as small tables.
+"""Summaries: small tables that describe a population of subscribers, and their construction from records.
 
-`topics` and `languages` (id, parent, name), `members` (topic, language, region, count), `messages` (topic, language,
-per_month), `nodes` (region and coordinates) or `latencies` (region and a matrix). Any other names and any number of
-hierarchies will do. Regions are numbered as they come in `members`, or as a table `regions` (name) says.
+A summary has the tables `topics` and `languages` (id, parent, name), `members` (topic, language, region, count),
+`messages` (topic, language, per_month), and `nodes` (region and coordinates) or `latencies` (region and a matrix).
+Other hierarchies are possible. Regions are numbered in the order of `members`, or of a table `regions` (name).
 
-The tables of a summary from public records that each know only a part: a taxonomy, countries, groups, city pings.
+`compose` builds tables from public records: a taxonomy, countries, groups and pings between cities. Topics are those of
+the taxonomy. Languages belong to families; their regions follow from the countries, which have equal weights, divided
+equally among their languages. A group has the topic with its name, otherwise a random one; its own language, otherwise
+a random one in proportion to the countries; and a random region of its language. Cities are nodes in the region of
+their country. The random choices depend only on the order of the groups.
 
-The rules. Topics are those of the taxonomy. A language belongs to its family; where it is spoken follows from the
-countries, which count alike and share themselves equally among their languages. A group has the topic whose name it
-bears, and otherwise one dealt by chance; likewise its language where it tells none, as often as it is spoken; its
-region is one where the language is spoken. Cities are nodes, in the region of their country. Chance depends on nothing
-but the order of the groups.
-
-A summary from records of groups: what their owners say about them, which is rarely all and not always clear.
-
-The rules: a group counts for every topic it is tagged with, since nobody knows whose members overlap; a topic that is
-not atomic says too little and is left out; so is a tag that no hierarchy knows; a group without a language, a region
-or any topic that counts is left out. What is left out is counted.
+`from_groups` builds a summary from records of groups. A group counts for each of its topics, since overlaps of members
+are unknown. Topics that are not atomic and tags that no hierarchy contains are ignored; groups without language, region
+or topic are ignored. All of these are counted.
 """
 
 from __future__ import annotations
@@ -30,23 +26,22 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire_lab.errors import SummaryError
-from thinwire_lab.workload.interests.hierarchy import Hierarchy, numbers, places, texts
-from thinwire_lab.workload.interests.hierarchy import column as hierarchy_column
-from thinwire_lab.workload.interests.interests import Interests, checked_shape
-from thinwire_lab.workload.places.latency_embedding import measured
+from thinwire_lab.workload.interests.hierarchy import Hierarchy, number_column, require_column, text_column
+from thinwire_lab.workload.interests.interests import Interests, count_shape
+from thinwire_lab.workload.places.latency_embedding import read_latencies
 from thinwire_lab.workload.places.network_nodes import Nodes
-from thinwire_lab.workload.random_rows import Floats, Rows, chosen, uniforms
+from thinwire_lab.workload.random_rows import Floats, Rows, choose_weighted, uniforms
 
 AXES = ("topic", "language")
-"""names of the dimensions of the event space; the table of each has an s at the end"""
+"""dimensions of the event space; the table of an axis has its name with an s"""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a workload is drawn from.
+    """The input of workload generation.
 
     members: subscribers of base interests by region
-    rates: messages per month of base interests, an axis for each hierarchy
+    rates: messages per month of base interests, one axis per hierarchy
     """
 
     members: Interests
@@ -55,78 +50,78 @@ class Summary:
 
     @classmethod
     def read(cls, tables: Mapping[str, pa.Table], axes: Sequence[str] = AXES) -> Self:
-        """The summary in these tables; complaints name the table, the column and the row."""
-        network = "nodes" if "nodes" in tables or "latencies" not in tables else "latencies"
-        for name in (*(f"{axis}s" for axis in axes), "members", "messages", network):
+        """Return the summary of tables. Errors name the table, the column and the row."""
+        node_table = "nodes" if "nodes" in tables or "latencies" not in tables else "latencies"
+        for name in (*(f"{axis}s" for axis in axes), "members", "messages", node_table):
             if name not in tables:
                 raise SummaryError("a table is missing", table=name, found=sorted(tables))
-        found = [Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in axes]
-        nodes = Nodes.read(tables["nodes"]) if network == "nodes" else measured(tables["latencies"])
-        nodes = nodes.among(_regions(tables["members"], nodes, tables.get("regions")))
-        _atomic(tables["members"], found, "members")
-        members = Interests.read(tables["members"], found, nodes.regions)
-        return cls(members, _rates(tables["messages"], found), nodes)
+        hierarchies = [Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in axes]
+        nodes = Nodes.read(tables["nodes"]) if node_table == "nodes" else read_latencies(tables["latencies"])
+        nodes = nodes.with_regions(_regions(tables["members"], nodes, tables.get("regions")))
+        _atomic(tables["members"], hierarchies, "members")
+        members = Interests.read(tables["members"], hierarchies, nodes.regions)
+        return cls(members, _rates(tables["messages"], hierarchies), nodes)
 
     def tables(self) -> dict[str, pa.Table]:
-        """What `read` reads."""
-        found = {f"{axis.name}s": axis.table() for axis in self.members.axes}
-        found |= {"members": self.members.table(), "messages": self._messages(), "nodes": self.nodes.table()}
-        return {**found, "regions": pa.table({"name": list(self.members.regions)})}
+        """Return the tables that `read` reads."""
+        tables = {f"{axis.name}s": axis.table() for axis in self.members.axes}
+        tables |= {"members": self.members.table(), "messages": self._messages(), "nodes": self.nodes.table()}
+        return {**tables, "regions": pa.table({"name": list(self.members.regions)})}
 
     def _messages(self) -> pa.Table:
-        there = np.nonzero(self.rates)
+        used = np.nonzero(self.rates)
         columns = {
             axis.name: pa.array([axis.ids[node] for node in nodes], pa.string())
-            for axis, nodes in zip(self.members.axes, there, strict=True)
+            for axis, nodes in zip(self.members.axes, used, strict=True)
         }
-        return pa.table({**columns, "per_month": self.rates[there]})
+        return pa.table({**columns, "per_month": self.rates[used]})
 
 
-def _regions(members: pa.Table, nodes: Nodes, told: pa.Table | None) -> list[str]:
-    """The regions that members are in, those that are told first; each needs a node to place them by."""
-    named = _placed(members, "region", "members", nodes)
-    if not named:
-        raise SummaryError("an empty summary: nobody subscribes to anything", table="members")
-    first = [] if told is None else _placed(told, "name", "regions", nodes)
-    return list(dict.fromkeys([*first, *named]))
+def _regions(members: pa.Table, nodes: Nodes, table: pa.Table | None) -> list[str]:
+    """Return the regions of members, in the order of the table `regions` if it exists. Each region needs a node."""
+    used = _checked_regions(members, "region", "members", nodes)
+    if not used:
+        raise SummaryError("empty summary: no members", table="members")
+    listed = [] if table is None else _checked_regions(table, "name", "regions", nodes)
+    return list(dict.fromkeys([*listed, *used]))
 
 
-def _placed(table: pa.Table, column: str, of: str, nodes: Nodes) -> list[str]:
-    """The regions in a column, all of which have nodes."""
-    named = [str(region) for region in texts(table, column, of)]
-    for row, region in enumerate(named, 1):
+def _checked_regions(table: pa.Table, column: str, of: str, nodes: Nodes) -> list[str]:
+    """Return the regions of a column. Raise an error for a region without nodes."""
+    regions = [str(region) for region in text_column(table, column, of)]
+    for row, region in enumerate(regions, 1):
         if region not in nodes.regions:
-            detail = "a region without nodes: add some, or leave the members out"
+            detail = "a region without nodes; add nodes or remove the members"
             raise SummaryError(detail, table=of, column=column, row=row, value=region, known=nodes.regions)
-    return named
+    return regions
 
 
 def _rates(table: pa.Table, axes: Sequence[Hierarchy]) -> Floats:
-    *shape, _ = checked_shape(axes, 1, "messages")
+    *shape, _ = count_shape(axes, 1, "messages")
     rates = np.zeros(shape)
-    np.add.at(rates, _atomic(table, axes, "messages"), numbers(table, "per_month", "messages", lowest=0.0))
+    np.add.at(rates, _atomic(table, axes, "messages"), number_column(table, "per_month", "messages", lowest=0.0))
     return rates
 
 
 def _atomic(table: pa.Table, axes: Sequence[Hierarchy], of: str) -> tuple[Rows, ...]:
-    """The nodes of every row, none of which may have children."""
-    columns = [places(texts(table, axis.name, of), axis.places, axis.name, of, f"{axis.name}s") for axis in axes]
+    """Return the nodes of each row. Raise an error for nodes with children."""
+    columns = [axis.read_nodes(table, of) for axis in axes]
     for axis, nodes in zip(axes, columns, strict=True):
-        inner = np.flatnonzero(axis.fanout[nodes] > 0)
-        if inner.size:
-            row = int(inner[0])
-            detail = "counts belong to atomic nodes: name one below it, or build the summary from groups"
+        wrong = np.flatnonzero(axis.fanout[nodes] > 0)
+        if wrong.size:
+            row = int(wrong[0])
+            detail = "counts need atomic nodes; name a descendant, or build the summary from groups"
             raise SummaryError(detail, table=of, column=axis.name, row=row + 1, value=axis.ids[nodes[row]])
     return tuple(columns)
 
 
 SEED = 2009
 OTHER = "Other"
-"""the family of languages whose own one is not known"""
+"""family of languages whose family is unknown"""
 
 
 class Country(NamedTuple):
-    """A country: all its names, its region, and the codes of its languages."""
+    """A country with all its names, its region, and the codes of its languages."""
 
     names: Sequence[str]
     region: str
@@ -134,7 +129,7 @@ class Country(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group of people: its name, how many they are, what they say a month, and their language where it is told."""
+    """A group of people: name, number of members, messages per month, and language if known."""
 
     name: str
     members: float
@@ -143,7 +138,7 @@ class Group(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """A city, the label of another one (`City Country, Continent`), and the milliseconds between them."""
+    """Latency in milliseconds from a city to the city of a label (`City Country, Continent`)."""
 
     source: str
     label: str
@@ -151,10 +146,10 @@ class Ping(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What the public records say.
+    """Public records.
 
-    taxonomy: of every topic its id, the one above it (empty at the top) and its name
-    families: of a language the name of its family
+    taxonomy: id, parent (empty at the top) and name of each topic
+    families: name of the family of each language
     """
 
     taxonomy: Sequence[tuple[str, str, str]]
@@ -165,24 +160,24 @@ class Records(NamedTuple):
 
 
 def compose(records: Records) -> tuple[dict[str, pa.Table], dict[str, int]]:
-    """The tables `topics`, `languages`, `nodes` and `groups`, and how often which rule was used."""
-    told: Counter[str] = Counter()
-    nodes, cities = _nodes(records, told)
+    """Return the tables `topics`, `languages`, `nodes` and `groups`, and the number of uses of each rule."""
+    rules: Counter[str] = Counter()
+    nodes, cities = _nodes(records, rules)
     spoken = _spoken(records.countries, cities)
     topics = pa.table(
         {
             "id": [topic for topic, _, _ in records.taxonomy],
-            "parent": pa.array([above or None for _, above, _ in records.taxonomy], pa.string()),
+            "parent": pa.array([parent or None for _, parent, _ in records.taxonomy], pa.string()),
             "name": [name for _, _, name in records.taxonomy],
         }
     )
     languages = _languages(list(spoken), records.families)
-    groups = _groups(records.groups, Hierarchy.read("topic", topics, "topics"), spoken, cities, told)
-    return {"topics": topics, "languages": languages, "nodes": nodes, "groups": groups}, dict(told)
+    groups = _groups(records.groups, Hierarchy.read("topic", topics, "topics"), spoken, cities, rules)
+    return {"topics": topics, "languages": languages, "nodes": nodes, "groups": groups}, dict(rules)
 
 
 def plain_name(name: str) -> str:
-    """A name without case, spaces and signs, to compare by.
+    """Return a name in lower case without spaces and punctuation, for comparison.
 
     >>> plain_name("Web-Development")
     'webdevelopment'
@@ -191,82 +186,92 @@ def plain_name(name: str) -> str:
 
 
 def _languages(codes: list[str], families: Mapping[str, str]) -> pa.Table:
-    above = [families.get(code) or OTHER for code in codes]
-    kinds = sorted(set(above))
-    names = [f"family: {kind}" for kind in kinds]
+    parents = [families.get(code) or OTHER for code in codes]
+    distinct = sorted(set(parents))
+    names = [f"family: {kind}" for kind in distinct]
     return pa.table(
         {
             "id": ["all", *names, *codes],
-            "parent": pa.array([None, *["all"] * len(kinds), *(f"family: {kind}" for kind in above)], pa.string()),
-            "name": ["all", *kinds, *codes],
+            "parent": pa.array([None, *["all"] * len(distinct), *(f"family: {kind}" for kind in parents)], pa.string()),
+            "name": ["all", *distinct, *codes],
         }
     )
 
 
 def _spoken(countries: Sequence[Country], regions: Sequence[str]) -> dict[str, Floats]:
-    """Of every language how many countries speak it in each region that has nodes."""
-    found: dict[str, Floats] = {}
+    """Return the weight of each language in each region that has nodes: the number of countries that speak it."""
+    weights: dict[str, Floats] = {}
     for country in countries:
         if country.region in regions:
             for language in country.languages:
-                weights = found.setdefault(language, np.zeros(len(regions)))
-                weights[regions.index(country.region)] += 1.0 / len(country.languages)
-    if not found:
+                by_region = weights.setdefault(language, np.zeros(len(regions)))
+                by_region[regions.index(country.region)] += 1.0 / len(country.languages)
+    if not weights:
         raise SummaryError("no country of a region that has cities", table="countries", regions=list(regions))
-    return dict(sorted(found.items()))
+    return dict(sorted(weights.items()))
 
 
 def _groups(
-    groups: Sequence[Group], topics: Hierarchy, spoken: Mapping[str, Floats], regions: Sequence[str], told: Counter[str]
+    groups: Sequence[Group],
+    topics: Hierarchy,
+    spoken: Mapping[str, Floats],
+    regions: Sequence[str],
+    rules: Counter[str],
 ) -> pa.Table:
-    """Groups with everything that they do not tell dealt to them."""
-    named = {plain_name(topics.labels[leaf]): topics.ids[leaf] for leaf in topics.leaves}
-    codes, weights = list(spoken), np.array(list(spoken.values()))
-    chance = [uniforms(SEED, name, np.arange(len(groups))) for name in ("topic", "language", "region")]
-    dealt = np.minimum((chance[0] * topics.leaves.size).astype(np.int64), topics.leaves.size - 1)
-    heard = chosen(weights.sum(axis=1), chance[1])
+    """Return groups, with random values for missing topics, languages and regions."""
+    by_name = {plain_name(topics.labels[leaf]): topics.ids[leaf] for leaf in topics.leaves}
+    languages, weights = list(spoken), np.array(list(spoken.values()))
+    random = [uniforms(SEED, name, np.arange(len(groups))) for name in ("topic", "language", "region")]
+    random_topics = np.minimum((random[0] * topics.leaves.size).astype(np.int64), topics.leaves.size - 1)
+    random_languages = choose_weighted(weights.sum(axis=1), random[1])
     rows: dict[str, list[object]] = {name: [] for name in ("topics", "language", "region", "members", "messages")}
-    for number, group in enumerate(groups):
-        topic = named.get(plain_name(group.name))
-        told["topics by name" if topic else "topics dealt"] += 1
-        known = group.language in spoken
-        told["languages told" if known else "languages dealt"] += 1
-        language = str(group.language) if known else codes[heard[number]]
-        region = regions[int(chosen(spoken[language], chance[2][number : number + 1])[0])]
-        own = (topic or topics.ids[topics.leaves[dealt[number]]], language, region, group.members, group.messages)
-        for column, value in zip(rows.values(), own, strict=True):
+    for row, group in enumerate(groups):
+        topic = by_name.get(plain_name(group.name))
+        rules["topics by name" if topic else "topics dealt"] += 1
+        is_known = group.language in spoken
+        rules["languages told" if is_known else "languages dealt"] += 1
+        language = str(group.language) if is_known else languages[random_languages[row]]
+        region = regions[int(choose_weighted(spoken[language], random[2][row : row + 1])[0])]
+        values = (
+            topic or topics.ids[topics.leaves[random_topics[row]]],
+            language,
+            region,
+            group.members,
+            group.messages,
+        )
+        for column, value in zip(rows.values(), values, strict=True):
             column.append(value)
     return pa.table(rows)
 
 
-def _nodes(records: Records, told: Counter[str]) -> tuple[pa.Table, list[str]]:
-    """Cities that are pinged and ping, each with the region of its country, embedded; and those regions."""
+def _nodes(records: Records, rules: Counter[str]) -> tuple[pa.Table, list[str]]:
+    """Return the embedded cities with known countries, and their regions."""
     regions = {name: country.region for country in records.countries for name in country.names}
     sources = sorted({ping.source for ping in records.pings}, key=len, reverse=True)
-    home: dict[str, str] = {}
+    region_of: dict[str, str] = {}
     city_of: dict[str, str] = {}
     for label in sorted({ping.label for ping in records.pings}):
-        city, region = _placed_composing(label, sources, regions)
-        told["cities" if region else "cities without a known country"] += 1
+        city, region = _find_city(label, sources, regions)
+        rules["cities" if region else "cities without a known country"] += 1
         if region:
-            home[city], city_of[label] = region, city
-    names = sorted(home)
+            region_of[city], city_of[label] = region, city
+    names = sorted(region_of)
     if not names:
         raise SummaryError("no city whose country is known", table="pings", cities=len(sources))
-    place = {name: number for number, name in enumerate(names)}
+    index = {name: row for row, name in enumerate(names)}
     matrix = np.full((len(names), len(names)), np.nan)
     for ping in records.pings:
-        if ping.source in place and ping.label in city_of:
-            matrix[place[ping.source], place[city_of[ping.label]]] = ping.latency
-    columns = {f"to_{number}": matrix[:, number] for number in range(len(names))}
-    found = measured(pa.table({"region": [home[name] for name in names], **columns}), of="pings")
-    return found.table(), list(dict.fromkeys(found.regions))
+        if ping.source in index and ping.label in city_of:
+            matrix[index[ping.source], index[city_of[ping.label]]] = ping.latency
+    columns = {f"to_{row}": matrix[:, row] for row in range(len(names))}
+    nodes = read_latencies(pa.table({"region": [region_of[name] for name in names], **columns}), of="pings")
+    return nodes.table(), list(dict.fromkeys(nodes.regions))
 
 
-def _placed_composing(label: str, sources: Sequence[str], regions: Mapping[str, str]) -> tuple[str, str]:
-    """The city in a label and the region of its country; both empty where either is unknown.
+def _find_city(label: str, sources: Sequence[str], regions: Mapping[str, str]) -> tuple[str, str]:
+    """Return the city of a label and the region of its country, or empty texts.
 
-    >>> _placed_composing("New York United States, North America", ["New York", "York"], {"United States": "Americas"})
+    >>> _find_city("New York United States, North America", ["New York", "York"], {"United States": "Americas"})
     ('New York', 'Americas')
     """
     body = label.rpartition(", ")[0]
@@ -278,7 +283,7 @@ def _placed_composing(label: str, sources: Sequence[str], regions: Mapping[str, 
 
 @dataclass
 class GroupCounts:
-    """What became of the groups; the groups left out are those with a missing or unknown tag."""
+    """Numbers of groups that were taken or ignored; groups with a missing or unknown tag are ignored."""
 
     groups: int = 0
     taken: int = 0
@@ -289,41 +294,43 @@ class GroupCounts:
 
 
 def from_groups(tables: Mapping[str, pa.Table]) -> tuple[Summary, GroupCounts]:
-    """A summary from `groups` (topics, language, region, members, messages per month), and what became of them.
+    """Return a summary of the table `groups` (topics, language, region, members, messages per month), and its counts.
 
-    tables: `groups`, the hierarchies `topics` and `languages`, and `nodes`; a group's topics are a list, or text with
-        a semicolon between them
+    tables: `groups`, the hierarchies `topics` and `languages`, and `nodes`; the topics of a group are a list, or text
+        with semicolons
     """
     for name in ("groups", "topics", "languages", "nodes"):
         if name not in tables:
             raise SummaryError("a table is missing", table=name, found=sorted(tables))
     axes = tuple(Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in AXES)
     nodes = Nodes.read(tables["nodes"])
-    shape = checked_shape(axes, len(nodes.regions), "groups")
-    counts, rates, tally = np.zeros(shape), np.zeros(shape[:-1]), GroupCounts()
+    shape = count_shape(axes, len(nodes.regions), "groups")
+    counts, rates, group_counts = np.zeros(shape), np.zeros(shape[:-1]), GroupCounts()
     for topics, language, region, members, messages in _records(tables["groups"]):
-        places = _places(axes, nodes.regions, topics, language, region, tally)
-        for topic in places[0]:
-            counts[topic, places[1], places[2]] += members
-            rates[topic, places[1]] += messages
-    if not tally.taken:
-        raise SummaryError("an empty summary: no group says enough about itself", table="groups", groups=tally.groups)
-    return _summary(axes, nodes, counts, rates), tally
+        nodes_of = _count_group(axes, nodes.regions, topics, language, region, group_counts)
+        for topic in nodes_of[0]:
+            counts[topic, nodes_of[1], nodes_of[2]] += members
+            rates[topic, nodes_of[1]] += messages
+    if not group_counts.taken:
+        raise SummaryError(
+            "empty summary: no group has topic, language and region", table="groups", groups=group_counts.groups
+        )
+    return _summary(axes, nodes, counts, rates), group_counts
 
 
 def _summary(axes: tuple[Hierarchy, ...], nodes: Nodes, counts: Floats, rates: Floats) -> Summary:
-    """Regions that have nodes but no members are left out."""
-    kept = np.flatnonzero(counts.reshape(-1, len(nodes.regions)).any(axis=0))
-    regions = [nodes.regions[place] for place in kept]
-    return Summary(Interests(axes, tuple(regions), counts[..., kept]), rates, nodes.among(regions))
+    """Return the summary without regions that have no members."""
+    used = np.flatnonzero(counts.reshape(-1, len(nodes.regions)).any(axis=0))
+    regions = [nodes.regions[region] for region in used]
+    return Summary(Interests(axes, tuple(regions), counts[..., used]), rates, nodes.with_regions(regions))
 
 
 def _records(table: pa.Table) -> Any:
-    members = numbers(table, "members", "groups", lowest=0.0)
-    messages = numbers(table, "messages", "groups", lowest=0.0)
-    languages, regions = (texts(table, name, "groups", empty=True) for name in ("language", "region"))
+    members = number_column(table, "members", "groups", lowest=0.0)
+    messages = number_column(table, "messages", "groups", lowest=0.0)
+    languages, regions = (text_column(table, name, "groups", empty=True) for name in ("language", "region"))
     return zip(
-        map(_tags, hierarchy_column(table, "topics", "groups").to_pylist()),
+        map(_tags, require_column(table, "topics", "groups").to_pylist()),
         languages,
         regions,
         members,
@@ -333,7 +340,7 @@ def _records(table: pa.Table) -> Any:
 
 
 def _tags(value: Any) -> list[str]:
-    """The topics of a group.
+    """Return the topics of a group.
 
     >>> _tags("Soccer; Tennis"), _tags(["Soccer"]), _tags(None)
     (['Soccer', 'Tennis'], ['Soccer'], [])
@@ -342,27 +349,30 @@ def _tags(value: Any) -> list[str]:
     return [tag for tag in (str(tag).strip() for tag in listed) if tag]
 
 
-def _places(
+def _count_group(
     axes: tuple[Hierarchy, ...],
     regions: Sequence[str],
     topics: list[str],
     language: str | None,
     region: str | None,
-    tally: GroupCounts,
+    counts: GroupCounts,
 ) -> tuple[list[int], int, int]:
-    """The atomic topics that a group counts for, its language and its region; no topics where it does not count."""
-    tally.groups += 1
-    for name, there in (("topics", topics), ("language", language), ("region", region)):
-        if not there:
-            tally.missing[name] += 1
-    known = [axes[0].places[topic] for topic in dict.fromkeys(topics) if topic in axes[0].places]
+    """Return the atomic topics of a group, its language and its region; no topics if the group is ignored."""
+    counts.groups += 1
+    for name, value in (("topics", topics), ("language", language), ("region", region)):
+        if not value:
+            counts.missing[name] += 1
+    known = [axes[0].index[topic] for topic in dict.fromkeys(topics) if topic in axes[0].index]
     atomic = [topic for topic in known if axes[0].fanout[topic] == 0]
-    tally.not_atomic += len(known) - len(atomic)
-    spoken = axes[1].places.get(language or "", -1)
-    strange = [bool(language) and (spoken < 0 or axes[1].fanout[spoken] > 0), bool(region) and region not in regions]
-    tally.unknown += len(set(topics)) - len(known) + sum(strange)
-    if not atomic or not language or not region or any(strange):
+    counts.not_atomic += len(known) - len(atomic)
+    language_node = axes[1].index.get(language or "", -1)
+    unknown = [
+        bool(language) and (language_node < 0 or axes[1].fanout[language_node] > 0),
+        bool(region) and region not in regions,
+    ]
+    counts.unknown += len(set(topics)) - len(known) + sum(unknown)
+    if not atomic or not language or not region or any(unknown):
         return [], 0, 0
-    tally.taken += 1
-    tally.several_topics += len(atomic) > 1
-    return atomic, spoken, list(regions).index(region)
+    counts.taken += 1
+    counts.several_topics += len(atomic) > 1
+    return atomic, language_node, list(regions).index(region)

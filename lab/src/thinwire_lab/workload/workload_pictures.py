@@ -1,7 +1,4 @@
-"""Policies of assignment side by side: which of them no other one beats, and a picture of that.
-
-What is in a workload, as pictures: interests, places, and what the one tells about the other.
-"""
+"""Plots of workloads: interests, regions and locations, and the costs of assignment policies."""
 
 from __future__ import annotations
 
@@ -19,27 +16,27 @@ from thinwire_lab.workload.interests.transformations import intervals
 from thinwire_lab.workload.random_rows import Floats, Rows
 
 
-def unbeaten(costs: Mapping[str, AssignmentCosts]) -> list[str]:
-    """The policies that none of the others beats in wasted deliveries without a longer p90 (Pareto).
+def pareto_optimal(costs: Mapping[str, AssignmentCosts]) -> list[str]:
+    """Return the policies that no other policy dominates in wasted deliveries and p90 latency (Pareto).
 
     >>> near, far, bad = (AssignmentCosts(0, wasted, 0, p90, 0, 1) for wasted, p90 in ((9, 1), (2, 5), (9, 6)))
-    >>> unbeaten({"near": near, "far": far, "bad": bad})
+    >>> pareto_optimal({"near": near, "far": far, "bad": bad})
     ['near', 'far']
     """
-    return [name for name, own in costs.items() if not any(_beats(other, own) for other in costs.values())]
+    return [name for name, own in costs.items() if not any(_dominates(other, own) for other in costs.values())]
 
 
-def _beats(one: AssignmentCosts, other: AssignmentCosts) -> bool:
-    pair = (one.wasted, one.p90), (other.wasted, other.p90)
-    return pair[0] != pair[1] and all(ours <= theirs for ours, theirs in zip(*pair, strict=True))
+def _dominates(first: AssignmentCosts, second: AssignmentCosts) -> bool:
+    ours, theirs = (first.wasted, first.p90), (second.wasted, second.p90)
+    return ours != theirs and ours[0] <= theirs[0] and ours[1] <= theirs[1]
 
 
-def pareto(costs: Mapping[str, AssignmentCosts], stem: Path) -> list[Path]:
-    """Wasted deliveries over p90 latency, a point a policy; a line joins those that none beats."""
+def plot_pareto(costs: Mapping[str, AssignmentCosts], stem: Path) -> list[Path]:
+    """Plot wasted deliveries against p90 latency, with a line through the Pareto-optimal policies."""
     figure, axes = sheet("Assignment: wasted deliveries against latency", width=7.0)
     axes.set_xlabel("p90 latency to the broker, ms")
-    axes.set_ylabel("wasted deliveries an event")
-    best = sorted((costs[name].p90, costs[name].wasted) for name in unbeaten(costs))
+    axes.set_ylabel("wasted deliveries per event")
+    best = sorted((costs[name].p90, costs[name].wasted) for name in pareto_optimal(costs))
     axes.plot(*zip(*best, strict=True), color=THEIRS, zorder=1)
     for name, own in costs.items():
         axes.scatter([own.p90], [own.wasted], color=OURS if name.startswith("joint") else "#5c6b73", zorder=2)
@@ -55,18 +52,21 @@ def pareto(costs: Mapping[str, AssignmentCosts], stem: Path) -> list[Path]:
 
 COLOURS = ("#b08a3e", "#1f6f8b", "#a4564f", "#4fb0ae", "#8a76a8", "#5c6b73")
 MOST_REGIONS = 6
-"""that have a panel of their own, those with the most subscribers"""
+"""number of regions with a panel of their own, by subscribers"""
 
 
-def heat_maps(interests: Interests, title: str, stem: Path) -> list[Path]:
-    """How many subscribers interests have, in all regions and in each: the last axis to the right, the others up."""
-    shown = busiest(interests)
+def plot_heat_maps(interests: Interests, title: str, stem: Path) -> list[Path]:
+    """Plot subscribers by interest, for all regions and for each.
+
+    The last axis is horizontal; all others are combined on the vertical axis.
+    """
+    shown = largest_regions(interests)
     figure, panels = _panels("", 1 + len(shown), 3.4)
-    base = interests.counts[interests.base()]
-    grid = base.reshape(-1, *base.shape[-2:])
+    counts = interests.counts[interests.base()]
+    grid = counts.reshape(-1, *counts.shape[-2:])
     maps = [("all regions", grid.sum(axis=-1)), *((interests.regions[n], grid[..., n]) for n in shown)]
     for panel, (name, counts) in zip(panels, maps, strict=True):
-        # Counts differ by powers of ten: a linear scale would show three dots.
+        # A linear scale would show only the largest counts.
         image = panel.imshow(np.log10(1.0 + counts), aspect="auto", origin="lower", cmap="viridis")
         panel.set_title(name, fontsize=10)
         panel.set_xlabel(f"{interests.axes[-1].name}s")
@@ -79,16 +79,16 @@ def heat_maps(interests: Interests, title: str, stem: Path) -> list[Path]:
 
 
 def plot_axes(interests: Interests, title: str, stem: Path) -> list[Path]:
-    """Of which regions the subscribers of every atomic node are, along each axis."""
+    """Plot the shares of the regions for each atomic node, along each axis."""
     figure, panels = _panels(title, len(interests.axes), 5.4)
     for panel, axis in zip(panels, interests.axes, strict=True):
         shares = region_shares(interests, axis)
         ends = np.cumsum(shares, axis=1)
-        places = np.arange(axis.leaves.size)
+        positions = np.arange(axis.leaves.size)
         for region, name in enumerate(interests.regions):
             bottom = ends[:, region] - shares[:, region]
             colour = COLOURS[region % len(COLOURS)]
-            panel.bar(places, shares[:, region], 1.0, bottom, label=name, color=colour, linewidth=0)
+            panel.bar(positions, shares[:, region], 1.0, bottom, label=name, color=colour, linewidth=0)
         panel.set_xlabel(f"{axis.name}s, in the order of the hierarchy")
         panel.set_ylabel("share of the subscribers")
         panel.margins(x=0)
@@ -98,32 +98,32 @@ def plot_axes(interests: Interests, title: str, stem: Path) -> list[Path]:
 
 
 def plot_information(steps: Mapping[str, Mapping[str, float]], stem: Path) -> list[Path]:
-    """How many bits each axis tells about the region, step by step."""
-    figure, [panel] = _panels("What interests tell about places", 1, 7.0)
+    """Plot the information of each axis about the region in bits, by step."""
+    figure, [panel] = _panels("Information of interests about regions", 1, 7.0)
     names = list(next(iter(steps.values())))
-    for place, name in enumerate(names):
-        left = np.arange(len(steps)) + (place - (len(names) - 1) / 2) * 0.8 / len(names)
+    for index, name in enumerate(names):
+        left = np.arange(len(steps)) + (index - (len(names) - 1) / 2) * 0.8 / len(names)
         values = [step[name] for step in steps.values()]
-        panel.bar(left, values, 0.76 / len(names), label=name, color=COLOURS[place % len(COLOURS)])
+        panel.bar(left, values, 0.76 / len(names), label=name, color=COLOURS[index % len(COLOURS)])
     panel.set_xticks(range(len(steps)), list(steps))
     panel.set_ylabel("bits about the region")
     panel.legend(frameon=False, fontsize=9)
     return save(figure, stem)
 
 
-def places(points: Floats, region: Rows, regions: Sequence[str], brokers: Floats, stem: Path) -> list[Path]:
-    """Subscribers and brokers on the two directions in which they are furthest apart."""
-    figure, [panel] = _panels("Places of subscribers, and brokers", 1, 7.0)
+def plot_locations(points: Floats, region: Rows, regions: Sequence[str], brokers: Floats, stem: Path) -> list[Path]:
+    """Plot subscribers and brokers on their two principal axes."""
+    figure, [panel] = _panels("Locations of subscribers and brokers", 1, 7.0)
     middle = points.mean(axis=0)
-    _, _, turns = np.linalg.svd(points - middle, full_matrices=False)
-    main = turns[:2].T
+    _, _, directions = np.linalg.svd(points - middle, full_matrices=False)
+    axes = directions[:2].T
     for number, name in enumerate(regions):
-        flat = (points[region == number] - middle) @ main
+        projected = (points[region == number] - middle) @ axes
         colour = COLOURS[number % len(COLOURS)]
-        panel.scatter(flat[:, 0], _second(flat), s=3, alpha=0.4, label=name, color=colour, linewidth=0)
+        panel.scatter(projected[:, 0], _second(projected), s=3, alpha=0.4, label=name, color=colour, linewidth=0)
     if len(brokers):
-        flat = (brokers - middle) @ main
-        panel.scatter(flat[:, 0], _second(flat), s=18, marker="^", color="#22272b", label="brokers")
+        projected = (brokers - middle) @ axes
+        panel.scatter(projected[:, 0], _second(projected), s=18, marker="^", color="#22272b", label="brokers")
     panel.set_xlabel("ms along the first direction")
     panel.set_ylabel("ms along the second")
     panel.legend(frameon=False, fontsize=9, markerscale=2)
@@ -131,27 +131,27 @@ def places(points: Floats, region: Rows, regions: Sequence[str], brokers: Floats
 
 
 def region_shares(interests: Interests, axis: Hierarchy) -> Floats:
-    """Of every atomic node of an axis the shares of the regions, a row each; zeros where nobody is."""
-    others = tuple(place for place, other in enumerate(interests.axes) if other is not axis)
+    """Return the shares of the regions for each atomic node of an axis, one row each; zeros without subscribers."""
+    others = tuple(index for index, other in enumerate(interests.axes) if other is not axis)
     counts = interests.counts.sum(axis=others)[axis.leaves]
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))
 
 
-def middle_of(interests: Interests, axis: Hierarchy) -> Floats:
-    """Of every region where its subscribers are along an axis, in the mean: 0 at the left end, 1 at the right."""
-    others = tuple(place for place, other in enumerate(interests.axes) if other is not axis)
+def region_centres(interests: Interests, axis: Hierarchy) -> Floats:
+    """Return the mean position of the subscribers of each region along an axis, from 0 to 1."""
+    others = tuple(index for index, other in enumerate(interests.axes) if other is not axis)
     counts = interests.counts.sum(axis=others)
-    centres = intervals(axis).mean(axis=1)
-    return np.asarray(centres @ counts / np.maximum(counts.sum(axis=0), 1e-300))
+    middles = intervals(axis).mean(axis=1)
+    return np.asarray(middles @ counts / np.maximum(counts.sum(axis=0), 1e-300))
 
 
-def busiest(interests: Interests) -> list[int]:
-    """The regions with the most subscribers, in their own order."""
+def largest_regions(interests: Interests) -> list[int]:
+    """Return the regions with the most subscribers, in ascending order."""
     return sorted(np.argsort(-interests.mix, kind="stable")[:MOST_REGIONS].tolist())
 
 
-def _second(flat: Floats) -> Floats:
-    return flat[:, 1] if flat.shape[1] > 1 else np.zeros(len(flat))
+def _second(projected: Floats) -> Floats:
+    return projected[:, 1] if projected.shape[1] > 1 else np.zeros(len(projected))
 
 
 def _panels(title: str, count: int, width: float) -> tuple[Any, list[Any]]:

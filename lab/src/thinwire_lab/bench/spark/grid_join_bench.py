@@ -127,7 +127,7 @@ def _methods(spark: SparkSession, sets: dict[str, Path]) -> dict[str, Callable[[
 
     return {
         OURS: lambda: match(*frames("even"), AXES),
-        GRID: lambda: match(*frames("even"), AXES, way="grid"),
+        GRID: lambda: match(*frames("even"), AXES, method="grid"),
         USUAL: lambda: usual_grid_join(*frames("even"), AXES),
         CROWDED: lambda: match(*frames("crowded"), AXES),
         WORKLOAD: lambda: match(*frames("workload"), AXES),

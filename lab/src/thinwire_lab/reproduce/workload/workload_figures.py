@@ -21,7 +21,7 @@ from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, correlations
 from thinwire_lab.workload.interests.transformations import diffuse, hottest, remove_hot
 from thinwire_lab.workload.random_rows import Floats
-from thinwire_lab.workload.workload_pictures import COLOURS, heat_maps, middle_of, plot_axes, region_shares
+from thinwire_lab.workload.workload_pictures import COLOURS, plot_axes, plot_heat_maps, region_centres, region_shares
 
 
 class FigureNumbers(NamedTuple):
@@ -100,7 +100,7 @@ class WorkloadFigure:
 
 def _interests(members: Interests) -> FigureNumbers:
     language = members.axes[-1]
-    middle, many = middle_of(members, language), effective(members)
+    middle, many = region_centres(members, language), effective(members)
     columns = ("region", "share of subscribers", "interests, effective number", f"middle along {language.name}s")
     rows = list(zip(members.regions, members.mix.tolist(), many.tolist(), middle.tolist(), strict=True))
     known = {region: index for index, region in enumerate(members.regions)}
@@ -210,7 +210,7 @@ def draw(number: int, members: Interests, folder: Path) -> list[Path]:
     stem = folder / f"figure-{number}"
     title = f"(figure {number})"
     if number == 1:
-        return heat_maps(members, f"Interests by region {title}", stem)
+        return plot_heat_maps(members, f"Interests by region {title}", stem)
     if number == 2:
         return plot_axes(members, f"Regions of subscribers {title}", stem)
     if number == 3:
@@ -219,7 +219,7 @@ def draw(number: int, members: Interests, folder: Path) -> list[Path]:
         return mixes(members, f"Regions as popular interests are removed {title}", stem)
     smooth = diffuse(members, P)
     if number == 5:
-        return heat_maps(smooth, f"Interests by region, diffused with p = {P} {title}", stem)
+        return plot_heat_maps(smooth, f"Interests by region, diffused with p = {P} {title}", stem)
     return plot_axes(smooth, f"Regions of subscribers, diffused with p = {P} {title}", stem)
 
 

@@ -1,4 +1,4 @@
-"""Which broker serves which subscriber: by place, by interest, or by both, and what each choice costs."""
+"""Assignment of subscribers to brokers by proximity, by interest, or by both, and its costs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,29 +9,29 @@ if TYPE_CHECKING:
         QUANTILES,
         AssignmentCosts,
         AssignmentPopulation,
-        Burden,
+        BrokerLoad,
         GroupDemands,
-        burden,
-        costs,
-        demands,
-        names_of,
-        nearest,
+        broker_load,
+        compute_costs,
+        group_keys,
+        group_subscriptions,
+        nearest_brokers,
     )
     from thinwire_lab.workload.assignment.broker_assignment import (
         LIMITS,
         Policy,
-        by_interest,
-        by_place,
-        jointly,
+        assign_by_interest,
+        assign_by_proximity,
+        assign_jointly,
         policies,
     )
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "assignment_costs": "AssignmentCosts AssignmentPopulation Burden GroupDemands QUANTILES "
-            "burden costs demands names_of nearest",
-            "broker_assignment": "LIMITS Policy by_interest by_place jointly policies",
+            "assignment_costs": "AssignmentCosts AssignmentPopulation BrokerLoad GroupDemands QUANTILES "
+            "compute_costs broker_load group_keys group_subscriptions nearest_brokers",
+            "broker_assignment": "LIMITS Policy assign_by_interest assign_by_proximity assign_jointly policies",
         },
     )
 
@@ -40,16 +40,16 @@ __all__ = [
     "QUANTILES",
     "AssignmentCosts",
     "AssignmentPopulation",
-    "Burden",
+    "BrokerLoad",
     "GroupDemands",
     "Policy",
-    "burden",
-    "by_interest",
-    "by_place",
-    "costs",
-    "demands",
-    "jointly",
-    "names_of",
-    "nearest",
+    "assign_by_interest",
+    "assign_by_proximity",
+    "assign_jointly",
+    "broker_load",
+    "compute_costs",
+    "group_keys",
+    "group_subscriptions",
+    "nearest_brokers",
     "policies",
 ]

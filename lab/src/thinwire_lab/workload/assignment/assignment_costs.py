@@ -1,12 +1,10 @@
-"""What an assignment costs: events that brokers get for nothing, latency, and how unevenly brokers are loaded.
+"""Costs of an assignment of subscribers to brokers: wasted deliveries, latency, and uneven load.
 
-Which events boxes hold, as sets of bits: a sample of events makes a box two places in the order of each axis.
+Subscriptions with the same rectangle and the same nearest broker form a group.
 
-Of the events in their order along an axis, those from one place up to another are the difference of two sets that begin
-at the first event. Such sets are kept for every place; a box then holds what all its sides hold, a word of 64 events at
-a time.
-
-Subscribers as an assignment sees them: those with one interest who are nearest to one broker go together.
+Deliveries are counted with a sample of events as bit sets. In the order of the events along an axis, a rectangle is a
+range of positions. For each position the set of all events before it is stored. The events of a range are the
+difference of two such sets, and the events of a rectangle the intersection over all axes, 64 events at a time.
 """
 
 from __future__ import annotations
@@ -17,42 +15,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment.assignment_kernels import count_useful, find_homes, held
+from thinwire_lab.workload.assignment.assignment_kernels import count_events, count_useful, fill_nearest
 from thinwire_lab.workload.random_rows import Floats, Rows
 
-Places = NDArray[np.int32]
+Positions = NDArray[np.int32]
 Words = NDArray[np.uint64]
 
-MOST_EVENTS = 20_000
-"""events of a sample: sets of more take above 50 MB an axis"""
+MAX_EVENTS = 20_000
+"""events of a sample; the sets of larger samples exceed 50 MB per axis"""
 
 
-class Deliveries(NamedTuple):
-    """A sample of events in the order of each axis.
+class EventSample(NamedTuple):
+    """A sample of events, sorted along each axis.
 
-    ordered: by axis, the coordinates of the events, ascending
-    until: by axis and place, the set of events before that place
+    ordered: coordinates of the events by axis, ascending
+    until: set of the events before each position, by axis
     """
 
     ordered: Floats
     until: Words
 
     @classmethod
-    def of(cls, events: Floats) -> Deliveries:
-        """The sets of a sample of events."""
+    def of(cls, events: Floats) -> EventSample:
+        """Return the sets of a sample of events."""
         count, axes = events.shape
-        if count > MOST_EVENTS:
-            raise ConfigError("a sample of events is smaller", events=count, highest=MOST_EVENTS)
+        if count > MAX_EVENTS:
+            raise ConfigError("the sample of events must be smaller", events=count, limit=MAX_EVENTS)
         order = np.argsort(events, axis=0, kind="stable")
         until = np.zeros((axes, count + 1, -(-count // 64)), dtype=np.uint64)
         for axis in range(axes):
-            places = np.arange(count)
-            until[axis, places + 1, order[:, axis] // 64] = np.uint64(1) << (order[:, axis] % 64).astype(np.uint64)
+            positions = np.arange(count)
+            until[axis, positions + 1, order[:, axis] // 64] = np.uint64(1) << (order[:, axis] % 64).astype(np.uint64)
             np.bitwise_or.accumulate(until[axis], axis=0, out=until[axis])
         return cls(np.ascontiguousarray(np.take_along_axis(events, order, axis=0).T), until)
 
-    def sides(self, low: Floats, high: Floats) -> tuple[Places, Places]:
-        """Of each box and axis the place of its first event, and the place after its last one."""
+    def ranges(self, low: Floats, high: Floats) -> tuple[Positions, Positions]:
+        """Return the position of the first event of each rectangle, and the position after the last one, by axis."""
         begin, end = np.empty(low.shape, dtype=np.int32), np.empty(low.shape, dtype=np.int32)
         for axis, ordered in enumerate(self.ordered):
             begin[:, axis] = np.searchsorted(ordered, low[:, axis], side="left")
@@ -61,30 +59,30 @@ class Deliveries(NamedTuple):
 
 
 class AssignmentPopulation(NamedTuple):
-    """Subscriptions, brokers, and a sample of the events that both wait for.
+    """Subscriptions, brokers, and a sample of events.
 
-    low, high: corners of the rectangles, a row a subscription
-    places, brokers: points in the network
+    low, high: corners of the rectangles, one row per subscription
+    locations, brokers: points in the network
     events: points in the event space
     """
 
     low: Floats
     high: Floats
-    places: Floats
+    locations: Floats
     brokers: Floats
     events: Floats
 
     def check(self) -> None:
-        """Refuse what does not fit together."""
-        _check(self.low, self.high, self.places, self.brokers, self.events)
+        """Raise an error for inconsistent sizes."""
+        _check(self.low, self.high, self.locations, self.brokers, self.events)
 
 
 class GroupDemands(NamedTuple):
-    """Groups of subscriptions, and what can be offered to them.
+    """Groups of subscriptions, brokers, and a sample of events.
 
-    weight: how many subscriptions there are in each group
-    nearest: the broker nearest to each group; distance: how far that is, in the mean
-    centres: the middle of each group in the network
+    weight: number of subscriptions of each group
+    nearest: nearest broker of each group; distance: mean distance from it
+    centres: mean location of each group
     """
 
     low: Floats
@@ -97,49 +95,55 @@ class GroupDemands(NamedTuple):
     events: Floats
 
     def check(self) -> None:
-        """Refuse what does not fit together."""
+        """Raise an error for inconsistent sizes."""
         _check(self.low, self.high, self.centres, self.brokers, self.events)
 
     @property
-    def usual(self) -> float:
-        """The latency that nine in ten have to their nearest broker, taking every group at its mean."""
+    def p90_distance(self) -> float:
+        """The 90 % quantile of the latency to the nearest broker, with the mean of each group."""
         order = np.argsort(self.distance)
         ends = np.cumsum(self.weight[order])
         return float(self.distance[order][np.searchsorted(ends, 0.9 * ends[-1])])
 
 
-def nearest(places: Floats, brokers: Floats) -> tuple[Rows, Floats]:
-    """The nearest broker of every place, and the latency to it; a place has the same one in whatever company."""
-    home, distance = np.empty(len(places), dtype=np.int64), np.empty(len(places))
-    find_homes(np.ascontiguousarray(places), np.ascontiguousarray(brokers), home, distance)
-    return home, distance
+def nearest_brokers(locations: Floats, brokers: Floats) -> tuple[Rows, Floats]:
+    """Return the nearest broker of each location, and the latency to it."""
+    brokers_of, distance = np.empty(len(locations), dtype=np.int64), np.empty(len(locations))
+    fill_nearest(np.ascontiguousarray(locations), np.ascontiguousarray(brokers), brokers_of, distance)
+    return brokers_of, distance
 
 
-def names_of(low: Floats, high: Floats, home: Rows) -> NDArray[np.void]:
-    """Something to know a group by: its rectangle and its nearest broker, as bytes that can be put in order."""
-    both = np.hstack([low, high, home[:, None].astype(np.float64)]) + 0.0  # -0.0 and 0.0 are one number
+def group_keys(low: Floats, high: Floats, nearest: Rows) -> NDArray[np.void]:
+    """Return sortable keys of groups, as bytes: rectangle and nearest broker."""
+    both = np.hstack([low, high, nearest[:, None].astype(np.float64)]) + 0.0  # -0.0 becomes 0.0
     return np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
 
 
-def demands(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
-    """The groups of a population, and of each subscription its group."""
-    given = population
-    given.check()
-    home, way = nearest(given.places, given.brokers)
-    _, first, of = np.unique(names_of(given.low, given.high, home), return_index=True, return_inverse=True)
-    weight = np.bincount(of).astype(np.float64)
-    centres = np.stack([np.bincount(of, lane) for lane in given.places.T], axis=1) / weight[:, None]
-    distance = np.bincount(of, way) / weight
-    groups = (given.low[first], given.high[first], weight, home[first], distance, centres)
-    return GroupDemands(*groups, given.brokers, given.events), of
+def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
+    """Return the groups of a population, and the group of each subscription."""
+    population.check()
+    nearest, latency = nearest_brokers(population.locations, population.brokers)
+    _, first, group_of = np.unique(
+        group_keys(population.low, population.high, nearest), return_index=True, return_inverse=True
+    )
+    weight = np.bincount(group_of).astype(np.float64)
+    centres = (
+        np.stack([np.bincount(group_of, coordinates) for coordinates in population.locations.T], axis=1)
+        / weight[:, None]
+    )
+    distance = np.bincount(group_of, latency) / weight
+    groups = (population.low[first], population.high[first], weight, nearest[first], distance, centres)
+    return GroupDemands(*groups, population.brokers, population.events), group_of
 
 
-def _check(low: Floats, high: Floats, places: Floats, brokers: Floats, events: Floats) -> None:
-    if len(low) != len(places) or low.shape != high.shape:
-        raise ConfigError("a rectangle and a place for every subscription", rectangles=len(low), places=len(places))
+def _check(low: Floats, high: Floats, locations: Floats, brokers: Floats, events: Floats) -> None:
+    if len(low) != len(locations) or low.shape != high.shape:
+        raise ConfigError(
+            "each subscription needs one rectangle and one location", rectangles=len(low), locations=len(locations)
+        )
     counts = {"subscriptions": len(low), "brokers": len(brokers), "events": len(events)}
     if not all(counts.values()):
-        raise ConfigError("at least one subscription, one broker and one event", **counts)
+        raise ConfigError("needs at least one subscription, one broker and one event", **counts)
 
 
 QUANTILES = (0.5, 0.9, 0.99)
@@ -148,10 +152,11 @@ QUANTILES = (0.5, 0.9, 0.99)
 class AssignmentCosts(NamedTuple):
     """Costs of an assignment.
 
-    delivered: deliveries to brokers for each event published, by their super-interests: the box of all rectangles
-    wasted: those of them that no subscription of the broker matches
+    delivered: deliveries to brokers per published event; the super-interest of a broker is the box around its
+        rectangles
+    wasted: deliveries that no subscription of the broker matches
     p50, p90, p99: latency from subscribers to their brokers, in milliseconds
-    heaviest: the load of the most loaded broker, in mean loads
+    heaviest: highest load of a broker, in mean loads
     """
 
     delivered: float
@@ -162,46 +167,48 @@ class AssignmentCosts(NamedTuple):
     heaviest: float
 
 
-class Burden(NamedTuple):
-    """What brokers bear, in the words of `AssignmentCosts`."""
+class BrokerLoad(NamedTuple):
+    """The costs without latency, as in `AssignmentCosts`."""
 
     delivered: float
     wasted: float
     heaviest: float
 
     def costs(self, latency: Floats) -> AssignmentCosts:
-        """All costs, with the quantiles of the latency."""
+        """Return all costs, with the quantiles of the latency."""
         p50, p90, p99 = map(float, latency)
         return AssignmentCosts(self.delivered, self.wasted, p50, p90, p99, self.heaviest)
 
 
-def burden(groups: GroupDemands, chosen: Rows) -> Burden:
-    """What brokers bear when each group goes to the broker chosen for it."""
+def broker_load(groups: GroupDemands, chosen: Rows) -> BrokerLoad:
+    """Return the load of brokers when each group is assigned to the broker in `chosen`."""
     brokers, events = len(groups.brokers), len(groups.events)
-    sets = Deliveries.of(groups.events)
-    begin, end = sets.sides(groups.low, groups.high)
+    sets = EventSample.of(groups.events)
+    begin, end = sets.ranges(groups.low, groups.high)
     needed = np.zeros((brokers, sets.until.shape[2]), dtype=np.uint64)
     useful = count_useful(sets.until, begin, end, chosen, needed) / events
     delivered = _delivered(sets, begin, end, chosen, brokers) / events
     loads = np.bincount(chosen, groups.weight, minlength=brokers)
-    return Burden(delivered, delivered - useful, float(loads.max() / loads.mean()))
+    return BrokerLoad(delivered, delivered - useful, float(loads.max() / loads.mean()))
 
 
-def costs(population: AssignmentPopulation, groups: GroupDemands, of: Rows, chosen: Rows) -> AssignmentCosts:
-    """The costs of giving each group to the broker chosen for it; latency is that of every single subscriber."""
-    latency = np.linalg.norm(population.places - population.brokers[chosen[of]], axis=1)
-    return burden(groups, chosen).costs(np.quantile(latency, QUANTILES))
+def compute_costs(
+    population: AssignmentPopulation, groups: GroupDemands, group_of: Rows, chosen: Rows
+) -> AssignmentCosts:
+    """Return the costs of an assignment of groups, with the latency of each subscription."""
+    latency = np.linalg.norm(population.locations - population.brokers[chosen[group_of]], axis=1)
+    return broker_load(groups, chosen).costs(np.quantile(latency, QUANTILES))
 
 
-def _delivered(sets: Deliveries, begin: Places, end: Places, chosen: Rows, brokers: int) -> int:
-    """How many events the super-interests of all brokers hold."""
-    begins, ends = nowhere(sets, brokers)
+def _delivered(sets: EventSample, begin: Positions, end: Positions, chosen: Rows, brokers: int) -> int:
+    """Return the number of events in the super-interests of all brokers."""
+    begins, ends = empty_super_interests(sets, brokers)
     np.minimum.at(begins, chosen, begin)
     np.maximum.at(ends, chosen, end)
-    return sum(int(held(sets.until, low, high)) for low, high in zip(begins, ends, strict=True))
+    return sum(int(count_events(sets.until, low, high)) for low, high in zip(begins, ends, strict=True))
 
 
-def nowhere(sets: Deliveries, brokers: int) -> tuple[Places, Places]:
-    """The super-interests of brokers that have no group yet."""
+def empty_super_interests(sets: EventSample, brokers: int) -> tuple[Positions, Positions]:
+    """Return the super-interests of brokers without groups."""
     axes, events = sets.ordered.shape
     return np.full((brokers, axes), events, dtype=np.int32), np.zeros((brokers, axes), dtype=np.int32)

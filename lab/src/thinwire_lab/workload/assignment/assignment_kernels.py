@@ -1,7 +1,7 @@
-"""Kernels of assignment: giving groups to brokers one by one, and counting the events that brokers get and need.
+"""Kernels of assignment: sequential assignment of groups to brokers, and counts of delivered and useful events.
 
-Boxes are places in the order of a sample of events (`deliveries`); a broker without groups has none: it begins behind
-the last event and ends before the first.
+Boxes are ranges of positions in a sample of events (`EventSample`). The box of a broker without groups is empty: it
+begins after the last event and ends before the first.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from thinwire.codec.kernels.jit import compiled
 
 
 @compiled
-def ones(word: Any) -> Any:
-    """How many bits of a word are set."""
+def count_bits(word: Any) -> Any:
+    """Return the number of bits set in a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -23,54 +23,63 @@ def ones(word: Any) -> Any:
 
 
 @compiled
-def inside(until: Any, begin: Any, end: Any, word: int) -> Any:
-    """The events of a box among 64 of them."""
-    found = until[0, end[0], word] ^ until[0, begin[0], word]
+def box_events(until: Any, begin: Any, end: Any, word: int) -> Any:
+    """Return the events of a box among the 64 of a word."""
+    events = until[0, end[0], word] ^ until[0, begin[0], word]
     for axis in range(1, until.shape[0]):
-        found &= until[axis, end[axis], word] ^ until[axis, begin[axis], word]
-    return found
+        events &= until[axis, end[axis], word] ^ until[axis, begin[axis], word]
+    return events
 
 
 @compiled
-def held(until: Any, begin: Any, end: Any) -> int:
-    """How many events a box holds."""
+def count_events(until: Any, begin: Any, end: Any) -> int:
+    """Return the number of events in a box."""
     for axis in range(begin.size):
         if end[axis] <= begin[axis]:
             return 0
     count = 0
     for word in range(until.shape[2]):
-        count += ones(inside(until, begin, end, word))
+        count += count_bits(box_events(until, begin, end, word))
     return count
 
 
 @compiled
-def within(begins: Any, ends: Any, broker: int, begin: Any, end: Any) -> bool:
-    """Is a box inside the super-interest of a broker?"""
-    holds = True
+def covers(begins: Any, ends: Any, broker: int, begin: Any, end: Any) -> bool:
+    """Return whether the super-interest of a broker contains a box."""
+    is_covered = True
     for axis in range(begin.size):
-        holds = holds and begins[broker, axis] <= begin[axis] and end[axis] <= ends[broker, axis]
-    return holds
+        is_covered = is_covered and begins[broker, axis] <= begin[axis] and end[axis] <= ends[broker, axis]
+    return is_covered
 
 
 @compiled
-def cheapest(
-    until: Any, begin: Any, end: Any, near: Any, limit: float, free: Any, price: float, begins: Any, ends: Any, has: Any
+def find_cheapest(
+    until: Any,
+    begin: Any,
+    end: Any,
+    distances: Any,
+    limit: float,
+    has_capacity: Any,
+    price: float,
+    begins: Any,
+    ends: Any,
+    delivered: Any,
 ) -> int:
-    """The broker with room, within the limit, that costs least; -1 where there is none."""
+    """Return the broker with capacity within the limit that has the lowest cost; -1 if there is none."""
     best, least = -1, np.inf
     low, high = np.empty_like(begin), np.empty_like(end)
-    # Those that need not grow come first: they are quick to judge, and mostly nothing else can be cheaper.
-    for growing in range(2):
-        for broker in range(near.size):
-            cost = price * near[broker]
-            if not free[broker] or near[broker] > limit or cost >= least:
+    # Brokers whose box need not grow are checked first: this is fast, and the others are rarely cheaper.
+    for grows in range(2):
+        for broker in range(distances.size):
+            cost = price * distances[broker]
+            if not has_capacity[broker] or distances[broker] > limit or cost >= least:
                 continue
-            if growing:
+            if grows:
                 for axis in range(begin.size):
                     low[axis] = min(begins[broker, axis], begin[axis])
                     high[axis] = max(ends[broker, axis], end[axis])
-                cost += held(until, low, high) - has[broker]
-            elif not within(begins, ends, broker, begin, end):
+                cost += count_events(until, low, high) - delivered[broker]
+            elif not covers(begins, ends, broker, begin, end):
                 continue
             if cost < least:
                 best, least = broker, cost
@@ -78,37 +87,37 @@ def cheapest(
 
 
 @compiled
-def closest(near: Any, free: Any) -> int:
-    """The nearest broker with room; the nearest of all where none has any."""
+def find_closest(distances: Any, has_capacity: Any) -> int:
+    """Return the nearest broker with capacity, or the nearest broker if none has capacity."""
     best = -1
-    for broker in range(near.size):
-        if free[broker] and (best < 0 or near[broker] < near[best]):
+    for broker in range(distances.size):
+        if has_capacity[broker] and (best < 0 or distances[broker] < distances[best]):
             best = broker
-    return best if best >= 0 else int(np.argmin(near))
+    return best if best >= 0 else int(np.argmin(distances))
 
 
 @compiled
-def measure(centre: Any, brokers: Any, near: Any) -> None:
-    """How far every broker is from a group."""
+def fill_distances(centre: Any, brokers: Any, distances: Any) -> None:
+    """Write the distance of each broker from a point to `distances`."""
     for broker in range(brokers.shape[0]):
         square = 0.0
-        for lane in range(centre.size):
-            square += (centre[lane] - brokers[broker, lane]) ** 2
-        near[broker] = np.sqrt(square)
+        for dimension in range(centre.size):
+            square += (centre[dimension] - brokers[broker, dimension]) ** 2
+        distances[broker] = np.sqrt(square)
 
 
 @compiled
-def find_homes(places: Any, brokers: Any, home: Any, distance: Any) -> None:
-    """The nearest broker of every place, and how far it is."""
-    near = np.empty(brokers.shape[0])
-    for place in range(places.shape[0]):
-        measure(places[place], brokers, near)
-        best = np.argmin(near)
-        home[place], distance[place] = best, near[best]
+def fill_nearest(locations: Any, brokers: Any, nearest: Any, distance: Any) -> None:
+    """Write the nearest broker of each location, and its distance."""
+    distances = np.empty(brokers.shape[0])
+    for row in range(locations.shape[0]):
+        fill_distances(locations[row], brokers, distances)
+        best = np.argmin(distances)
+        nearest[row], distance[row] = best, distances[best]
 
 
 @compiled
-def give(
+def assign_groups(
     order: Any,
     until: Any,
     begin: Any,
@@ -117,69 +126,72 @@ def give(
     centres: Any,
     brokers: Any,
     limits: Any,
-    room: Any,
+    capacity: Any,
     price: float,
     begins: Any,
     ends: Any,
     chosen: Any,
 ) -> None:
-    """Gives each group, in this order, to the broker whose super-interest must grow least, within limits.
+    """Assign each group, in this order, to the broker within the limits whose super-interest grows least.
 
-    limits: the latency that each group accepts; room: how much more each broker takes, made less here
-    price: events that a millisecond of latency is worth
-    begins, ends: the super-interests, made larger here; chosen: the broker of each group
+    limits: maximum latency of each group; capacity: remaining capacity of each broker, reduced by this function
+    price: value of a millisecond of latency in events
+    begins, ends: super-interests, extended by this function; chosen: receives the broker of each group
     """
-    near, has = np.empty(brokers.shape[0]), np.empty(brokers.shape[0], dtype=np.int64)
-    for broker in range(has.size):
-        has[broker] = held(until, begins[broker], ends[broker])
+    distances, delivered = np.empty(brokers.shape[0]), np.empty(brokers.shape[0], dtype=np.int64)
+    for broker in range(delivered.size):
+        delivered[broker] = count_events(until, begins[broker], ends[broker])
     for group in order:
-        measure(centres[group], brokers, near)
-        free = room >= weight[group]
-        best = cheapest(until, begin[group], end[group], near, limits[group], free, price, begins, ends, has)
+        fill_distances(centres[group], brokers, distances)
+        has_capacity = capacity >= weight[group]
+        best = find_cheapest(
+            until, begin[group], end[group], distances, limits[group], has_capacity, price, begins, ends, delivered
+        )
         if best < 0:
-            best = closest(near, free)
+            best = find_closest(distances, has_capacity)
         chosen[group] = best
-        room[best] -= weight[group]
+        capacity[best] -= weight[group]
         for axis in range(begin.shape[1]):
             begins[best, axis] = min(begins[best, axis], begin[group, axis])
             ends[best, axis] = max(ends[best, axis], end[group, axis])
-        has[best] = held(until, begins[best], ends[best])
+        delivered[best] = count_events(until, begins[best], ends[best])
 
 
 @compiled
 def count_useful(until: Any, begin: Any, end: Any, chosen: Any, needed: Any) -> int:
-    """Deliveries that some group of the broker matches; `needed`, all zeros, becomes the set of each broker."""
+    """Return the number of deliveries that match a group of the broker. `needed` receives the set of each broker."""
     for group in range(begin.shape[0]):
-        if held(until, begin[group], end[group]):
+        if count_events(until, begin[group], end[group]):
             for word in range(until.shape[2]):
-                needed[chosen[group], word] |= inside(until, begin[group], end[group], word)
+                needed[chosen[group], word] |= box_events(until, begin[group], end[group], word)
     count = 0
     for broker in range(needed.shape[0]):
         for word in range(needed.shape[1]):
-            count += ones(needed[broker, word])
+            count += count_bits(needed[broker, word])
     return count
 
 
 @compiled
-def travel(chosen: Any, weight: Any, centres: Any, brokers: Any, total: Any) -> None:
-    """Adds up, for the groups of each broker, how far they would have to every broker in its stead."""
-    near = np.empty(brokers.shape[0])
+def sum_distances(chosen: Any, weight: Any, centres: Any, brokers: Any, total: Any) -> None:
+    """Add up the distances of the groups of each broker from each broker."""
+    distances = np.empty(brokers.shape[0])
     for group in range(chosen.size):
-        measure(centres[group], brokers, near)
-        for broker in range(near.size):
-            total[chosen[group], broker] += weight[group] * near[broker]
+        fill_distances(centres[group], brokers, distances)
+        for broker in range(distances.size):
+            total[chosen[group], broker] += weight[group] * distances[broker]
 
 
 @compiled
-def exchange(total: Any, seat: Any) -> None:
-    """Lets pairs change their seats while both together gain; `total` is what each pays for each seat."""
-    moved = True
-    while moved:
-        moved = False
-        for one in range(seat.size):
-            for other in range(one):
-                now = total[one, seat[one]] + total[other, seat[other]]
-                then = total[one, seat[other]] + total[other, seat[one]]
-                if then < now * (1 - 1e-9):
-                    seat[one], seat[other] = seat[other], seat[one]
-                    moved = True
+def swap_brokers(total: Any, broker_of: Any) -> None:
+    """Exchange the brokers of pairs as long as the sum of their costs falls; `total` has the costs of each broker for
+    each other."""
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for first in range(broker_of.size):
+            for second in range(first):
+                cost = total[first, broker_of[first]] + total[second, broker_of[second]]
+                swapped_cost = total[first, broker_of[second]] + total[second, broker_of[first]]
+                if swapped_cost < cost * (1 - 1e-9):
+                    broker_of[first], broker_of[second] = broker_of[second], broker_of[first]
+                    has_changed = True

@@ -1,12 +1,11 @@
-"""Three ways to assign subscribers to brokers, and the trade-off between the first two.
+"""Policies that assign subscribers to brokers.
 
-By place: everybody goes to the nearest broker; the super-interest of a broker, the box around all its rectangles, then
-covers nearly everything. By interest: similar interests share a broker, wherever it is. Jointly: like by interest, but
-nobody is sent further than a limit allows, and a millisecond has a price in events; it begins once with nothing and
-once with the super-interests of going by interest, each moved to where most of its subscribers are, and keeps the
-better outcome.
-
-Policies of assignment by name, as the verb and the bench try them side by side.
+By proximity: each subscriber gets the nearest broker. The super-interest of a broker, the box around all its
+    rectangles,
+then covers nearly all events. By interest: subscribers with similar interests share a broker, independently of latency.
+Jointly: like by interest, but with a latency limit and a price of latency in events. It starts once with empty
+super-interests and once with those of the assignment by interest, each moved to the broker nearest to its subscribers,
+and returns the better result.
 """
 
 from __future__ import annotations
@@ -19,104 +18,116 @@ from typing import Literal, get_args
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment.assignment_costs import Deliveries, GroupDemands, Places, burden, nowhere
-from thinwire_lab.workload.assignment.assignment_kernels import exchange, give, travel
+from thinwire_lab.workload.assignment.assignment_costs import (
+    EventSample,
+    GroupDemands,
+    Positions,
+    broker_load,
+    empty_super_interests,
+)
+from thinwire_lab.workload.assignment.assignment_kernels import assign_groups, sum_distances, swap_brokers
 from thinwire_lab.workload.random_rows import Floats, Rows
 
-FULL = 4.0
-"""mean loads that a broker takes at most, unless more are nearest to it"""
+MAX_LOAD = 4.0
+"""maximum of a broker in mean loads, unless more subscribers are nearest to it"""
 PRICE = 1e-6
-"""share of all events that a millisecond is worth"""
+"""value of a millisecond as a share of all events"""
 
 
-def by_place(groups: GroupDemands) -> Rows:
-    """The nearest broker of every group."""
+def assign_by_proximity(groups: GroupDemands) -> Rows:
+    """Return the nearest broker of each group."""
     return groups.nearest
 
 
-def by_interest(groups: GroupDemands, *, full: float = FULL) -> Rows:
-    """For every group the broker whose super-interest grows least, wherever it is."""
-    return _Giving(groups, full).give(np.full(len(groups.weight), np.inf), 0.0)
+def assign_by_interest(groups: GroupDemands, *, max_load: float = MAX_LOAD) -> Rows:
+    """Return for each group the broker whose super-interest grows least."""
+    return _SequentialAssignment(groups, max_load).assign(np.full(len(groups.weight), np.inf), 0.0)
 
 
-def jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, full: float = FULL) -> Rows:
-    """For every group the broker whose super-interest grows least among those within the limit.
+def assign_jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, max_load: float = MAX_LOAD) -> Rows:
+    """Return for each group the broker within the limit whose super-interest grows least.
 
-    limit: milliseconds that a group accepts, infinity for no limit; one whose nearest broker is further goes there
-    price: share of all events that a millisecond is worth where both can be had
+    limit: maximum latency in milliseconds, or infinity; a group whose nearest broker is farther is assigned to that
+        broker
+    price: value of a millisecond as a share of all events
     """
     if not limit > 0 or not price >= 0:
-        raise ConfigError("a limit is above 0 and a price at least 0", limit=limit, price=price)
-    giving = _Giving(groups, full)
-    home = np.linalg.norm(groups.centres - groups.brokers[groups.nearest], axis=1)
-    reach = np.maximum(limit, home * (1 + 1e-9))  # rounding must not put a group's own nearest broker out of reach
-    first = giving.give(reach, price)
-    ways = [
-        giving.give(reach, price, giving.covered(first)),
-        giving.give(reach, price, giving.covered(_seated(groups, by_interest(groups, full=full)))),
+        raise ConfigError("the limit must be above 0 and the price at least 0", limit=limit, price=price)
+    assignment = _SequentialAssignment(groups, max_load)
+    nearest_distance = np.linalg.norm(groups.centres - groups.brokers[groups.nearest], axis=1)
+    # The factor keeps the nearest broker within the limit in spite of rounding.
+    limits = np.maximum(limit, nearest_distance * (1 + 1e-9))
+    first = assignment.assign(limits, price)
+    results = [
+        assignment.assign(limits, price, assignment.super_interests(first)),
+        assignment.assign(
+            limits,
+            price,
+            assignment.super_interests(_move_to_subscribers(groups, assign_by_interest(groups, max_load=max_load))),
+        ),
     ]
-    return min(ways, key=lambda chosen: burden(groups, chosen).wasted)
+    return min(results, key=lambda chosen: broker_load(groups, chosen).wasted)
 
 
-def _seated(groups: GroupDemands, chosen: Rows) -> Rows:
-    """The same companies of groups, each with the broker that all of them together have the least way to."""
+def _move_to_subscribers(groups: GroupDemands, chosen: Rows) -> Rows:
+    """Return the same partition of groups, with brokers exchanged so that latency is low."""
     count = len(groups.brokers)
-    total, seat = np.zeros((count, count)), np.arange(count)
-    travel(chosen, groups.weight, groups.centres, groups.brokers, total)
-    exchange(total, seat)
-    return np.asarray(seat[chosen])
+    total, broker_of = np.zeros((count, count)), np.arange(count)
+    sum_distances(chosen, groups.weight, groups.centres, groups.brokers, total)
+    swap_brokers(total, broker_of)
+    return np.asarray(broker_of[chosen])
 
 
-class _Giving:
-    """Gives all groups to brokers, broad interests first: a narrow one then finds a super-interest that holds it."""
+class _SequentialAssignment:
+    """Assigns all groups, broad interests first, so that narrow ones fit into existing super-interests."""
 
-    def __init__(self, groups: GroupDemands, full: float) -> None:
-        if not full >= 1.0:
-            raise ConfigError("a broker takes at least the mean load", full=full, lowest=1)
+    def __init__(self, groups: GroupDemands, max_load: float) -> None:
+        if not max_load >= 1.0:
+            raise ConfigError("the maximum load must be at least the mean load", max_load=max_load, lowest=1)
         groups.check()
         self.groups = groups
-        self.room = max(full * groups.weight.sum() / len(groups.brokers), groups.weight.max())
-        self.sets = Deliveries.of(groups.events)
-        self.begin, self.end = self.sets.sides(groups.low, groups.high)
+        self.capacity = max(max_load * groups.weight.sum() / len(groups.brokers), groups.weight.max())
+        self.sets = EventSample.of(groups.events)
+        self.begin, self.end = self.sets.ranges(groups.low, groups.high)
         self.order = np.argsort(-np.prod(groups.high - groups.low, axis=1), kind="stable")
 
-    def give(self, limits: Floats, price: float, boxes: tuple[Places, Places] | None = None) -> Rows:
-        """The broker of each group; `boxes` are super-interests to begin with."""
+    def assign(self, limits: Floats, price: float, boxes: tuple[Positions, Positions] | None = None) -> Rows:
+        """Return the broker of each group. `boxes` are the initial super-interests."""
         groups, count = self.groups, len(self.groups.brokers)
-        begins, ends = boxes or nowhere(self.sets, count)
-        chosen, room = np.full(len(groups.weight), -1, dtype=np.int64), np.full(count, self.room)
-        given = (self.sets.until, self.begin, self.end, groups.weight, groups.centres, groups.brokers)
-        give(self.order, *given, limits, room, price * len(groups.events), begins, ends, chosen)
+        begins, ends = boxes or empty_super_interests(self.sets, count)
+        chosen, capacity = np.full(len(groups.weight), -1, dtype=np.int64), np.full(count, self.capacity)
+        inputs = (self.sets.until, self.begin, self.end, groups.weight, groups.centres, groups.brokers)
+        assign_groups(self.order, *inputs, limits, capacity, price * len(groups.events), begins, ends, chosen)
         return chosen
 
-    def covered(self, chosen: Rows) -> tuple[Places, Places]:
-        """The super-interests of an assignment."""
-        begins, ends = nowhere(self.sets, len(self.groups.brokers))
+    def super_interests(self, chosen: Rows) -> tuple[Positions, Positions]:
+        """Return the super-interests of an assignment."""
+        begins, ends = empty_super_interests(self.sets, len(self.groups.brokers))
         np.minimum.at(begins, chosen, self.begin)
         np.maximum.at(ends, chosen, self.end)
         return begins, ends
 
 
-Kind = Literal["proximity", "interest", "joint"]
+PolicyKind = Literal["proximity", "interest", "joint"]
 LIMITS = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, inf)
-"""of a joint policy, in usual latencies: what nine in ten have to their nearest broker"""
-SHORTEST = 1e-9
-"""milliseconds: a limit where everybody sits at a broker"""
+"""of joint policies, in multiples of the p90 latency to the nearest broker"""
+MIN_LIMIT = 1e-9
+"""milliseconds, for the case that the p90 latency is 0"""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A way to assign subscribers.
+    """A policy of assignment.
 
-    limit: of a joint one, how far subscribers may be sent, in usual latencies
+    limit: latency limit of a joint policy, in multiples of the p90 latency to the nearest broker
     """
 
-    kind: Kind
+    kind: PolicyKind
     limit: float = inf
 
     @property
     def name(self) -> str:
-        """How it is called in a table.
+        """Name of the policy in tables.
 
         >>> Policy("joint", 1.5).name, Policy("joint").name, Policy("interest").name
         ('joint, 1.5x', 'joint, no limit', 'interest')
@@ -126,25 +137,25 @@ class Policy:
         return f"joint, {self.limit:g}x" if isfinite(self.limit) else "joint, no limit"
 
     def choose(self, groups: GroupDemands) -> Rows:
-        """The broker of every group."""
+        """Return the broker of each group."""
         if self.kind == "proximity":
-            return by_place(groups)
+            return assign_by_proximity(groups)
         if self.kind == "interest":
-            return by_interest(groups)
-        limit = self.limit * groups.usual if isfinite(self.limit) else inf
-        return jointly(groups, max(limit, SHORTEST))
+            return assign_by_interest(groups)
+        limit = self.limit * groups.p90_distance if isfinite(self.limit) else inf
+        return assign_jointly(groups, max(limit, MIN_LIMIT))
 
 
 def policies(kind: str, limits: Sequence[float] = LIMITS) -> list[Policy]:
-    """The policies of a kind; `all` are those of every kind, from near to similar.
+    """Return the policies of a kind, or of all kinds for `all`.
 
     >>> [policy.name for policy in policies("all", [2.0])]
     ['proximity', 'joint, 2x', 'interest']
     """
-    if kind not in (*get_args(Kind), "all"):
-        raise ConfigError("no such policy", policy=kind, known=[*get_args(Kind), "all"])
+    if kind not in (*get_args(PolicyKind), "all"):
+        raise ConfigError("no such policy", policy=kind, known=[*get_args(PolicyKind), "all"])
     wrong = [limit for limit in limits if not limit > 0]
     if wrong or not limits:
-        raise ConfigError("limits are above 0, in usual latencies", limits=list(limits))
-    every = [Policy("proximity"), *(Policy("joint", limit) for limit in limits), Policy("interest")]
-    return [policy for policy in every if kind in ("all", policy.kind)]
+        raise ConfigError("limits must be above 0", limits=list(limits))
+    all_policies = [Policy("proximity"), *(Policy("joint", limit) for limit in limits), Policy("interest")]
+    return [policy for policy in all_policies if kind in ("all", policy.kind)]

@@ -1,1 +1,1 @@
-"""Interests: hierarchies, how many subscribers each interest has, and the steps that reshape that."""
+"""Hierarchies, counts of subscribers by interest and region, and transformations of these counts."""

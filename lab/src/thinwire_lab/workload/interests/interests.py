@@ -1,9 +1,7 @@
-"""How many subscribers each region has for each interest: what the steps of a generator pass on to each other.
+"""Counts of subscribers by interest and region, and the mutual information of interests and regions.
 
-An interest is a node of every hierarchy, such as (soccer, Spanish); it is a base interest where all of them are atomic.
-Counts stand in an array with one axis for each hierarchy and a last one for the regions.
-
-How much an interest tells about the place of a subscriber: the reason why workloads are drawn from summaries.
+An interest is a combination of one node of each hierarchy, such as (soccer, Spanish). It is a base interest if all
+nodes are atomic. Counts are an array with one axis per hierarchy and a last axis of regions.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire_lab.errors import SummaryError
-from thinwire_lab.workload.interests.hierarchy import Hierarchy, numbers, places, texts
+from thinwire_lab.workload.interests.hierarchy import Hierarchy, lookup_rows, number_column, text_column
 from thinwire_lab.workload.random_rows import Floats, Rows
 
 MAX_CELLS = 50_000_000
@@ -28,8 +26,8 @@ MAX_CELLS = 50_000_000
 class Interests:
     """Counts of subscribers by interest and region.
 
-    axes: the hierarchies, one for each dimension of the event space
-    counts: a number for each combination of nodes and each region
+    axes: hierarchies, one per dimension of the event space
+    counts: one number per combination of nodes and region
     """
 
     axes: tuple[Hierarchy, ...]
@@ -38,65 +36,66 @@ class Interests:
 
     @classmethod
     def read(cls, table: pa.Table, axes: Sequence[Hierarchy], regions: Sequence[str], of: str = "members") -> Self:
-        """The counts in a table with a column for each hierarchy, a region and a count; equal rows add up."""
-        shape = checked_shape(axes, len(regions), of)
-        known = {region: place for place, region in enumerate(regions)}
-        columns = [places(texts(table, axis.name, of), axis.places, axis.name, of, f"{axis.name}s") for axis in axes]
-        columns.append(places(texts(table, "region", of), known, "region", of, "nodes"))
-        weights = numbers(table, "count", of, lowest=0.0)
+        """Return the counts of a table with a column per hierarchy, `region` and `count`. Counts of equal rows are
+        added."""
+        shape = count_shape(axes, len(regions), of)
+        known = {region: index for index, region in enumerate(regions)}
+        columns = [axis.read_nodes(table, of) for axis in axes]
+        columns.append(lookup_rows(text_column(table, "region", of), known, "region", of, "nodes"))
+        weights = number_column(table, "count", of, lowest=0.0)
         flat = np.ravel_multi_index(tuple(columns), shape)
         counts = np.bincount(flat, weights=weights, minlength=prod(shape)).astype(np.float64)
         return cls(tuple(axes), tuple(regions), counts.reshape(shape))
 
     def table(self) -> pa.Table:
-        """The counts that are not zero, a row each."""
-        *nodes, regions = found = np.nonzero(self.counts)
+        """Return a table with the counts above zero, one row each."""
+        *nodes, regions = cells = np.nonzero(self.counts)
         columns = {
-            axis.name: pa.array([axis.ids[node] for node in places])
-            for axis, places in zip(self.axes, nodes, strict=True)
+            axis.name: pa.array([axis.ids[node] for node in values])
+            for axis, values in zip(self.axes, nodes, strict=True)
         }
         columns["region"] = pa.array([self.regions[region] for region in regions], pa.string())
-        return pa.table({**columns, "count": self.counts[found]})
+        return pa.table({**columns, "count": self.counts[cells]})
 
-    def changed(self, counts: Floats) -> Interests:
-        """The same hierarchies and regions with other counts."""
+    def with_counts(self, counts: Floats) -> Interests:
+        """Return interests of the same hierarchies and regions with other counts."""
         return Interests(self.axes, self.regions, counts)
 
     @property
     def popularity(self) -> Floats:
-        """How many subscribers an interest has in all regions."""
+        """Number of subscribers of each interest in all regions."""
         return np.asarray(self.counts.sum(axis=-1))
 
     @property
     def mix(self) -> Floats:
-        """The share of each region."""
+        """Share of each region."""
         totals = self.counts.reshape(-1, len(self.regions)).sum(axis=0)
         return np.asarray(totals / max(totals.sum(), np.finfo(float).tiny))
 
     def base(self) -> tuple[Rows, ...]:
-        """The base interests, to index counts with: `counts[base]` has atomic nodes only."""
+        """Return an index of the base interests: `counts[base]` has atomic nodes only."""
         return np.ix_(*(axis.leaves for axis in self.axes))
 
 
-def base_only(interests: Interests) -> None:
-    """Refuse counts of interests that are not atomic: the steps make those themselves."""
+def check_base_only(interests: Interests) -> None:
+    """Raise an error if interests that are not atomic have counts."""
     inside = float(interests.counts[interests.base()].sum())
     if not np.isclose(inside, float(interests.counts.sum()), rtol=1e-12):
-        raise SummaryError("diffuse base interests, before they are generalised", table="members")
+        raise SummaryError("only base interests can be diffused; diffuse before generalising", table="members")
 
 
-def checked_shape(axes: Sequence[Hierarchy], regions: int, of: str) -> tuple[int, ...]:
-    """The shape of an array of counts; one that memory could not hold is refused before it is made."""
+def count_shape(axes: Sequence[Hierarchy], regions: int, of: str) -> tuple[int, ...]:
+    """Return the shape of an array of counts. Raise an error if it is too large."""
     shape = (*(len(axis) for axis in axes), regions)
     cells = prod(shape)
     if cells > MAX_CELLS:
-        detail = "too many combinations of nodes: leave out a hierarchy, or join nodes"
+        detail = "too many combinations of nodes; remove a hierarchy or merge nodes"
         raise SummaryError(detail, table=of, cells=cells, limit=MAX_CELLS, shape=shape)
     return shape
 
 
 def mutual_information(joint: Floats) -> float:
-    """What two things tell about each other, in bits, given how often they come together.
+    """Return the mutual information of two variables in bits, from the counts of their combinations.
 
     >>> mutual_information(np.array([[5.0, 0.0], [0.0, 5.0]])), mutual_information(np.ones((2, 3)))
     (1.0, 0.0)
@@ -105,15 +104,15 @@ def mutual_information(joint: Floats) -> float:
     if total <= 0:
         return 0.0
     share = joint / total
-    alone = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
-    there = share > 0
-    return float(max(np.sum(share[there] * np.log2(share[there] / alone[there])), 0.0))
+    independent = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
+    used = share > 0
+    return float(max(np.sum(share[used] * np.log2(share[used] / independent[used])), 0.0))
 
 
 def correlations(interests: Interests) -> dict[str, float]:
-    """For every hierarchy the bits that its nodes tell about the region."""
-    found = {}
-    for place, axis in enumerate(interests.axes):
-        others = tuple(other for other in range(len(interests.axes)) if other != place)
-        found[axis.name] = mutual_information(interests.counts.sum(axis=others))
-    return found
+    """Return the mutual information of each hierarchy and the region, in bits."""
+    information = {}
+    for index, axis in enumerate(interests.axes):
+        others = tuple(other for other in range(len(interests.axes)) if other != index)
+        information[axis.name] = mutual_information(interests.counts.sum(axis=others))
+    return information

@@ -1,1 +1,1 @@
-"""Places in the network: coordinates of nodes, of subscribers and of brokers."""
+"""Locations in the network: coordinates of nodes, subscribers and brokers."""

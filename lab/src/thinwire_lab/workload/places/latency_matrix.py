@@ -1,4 +1,4 @@
-"""Matrices of latencies as they are measured: some entries missing, the two directions of a pair not alike."""
+"""Matrices of measured latencies, with missing entries and different values by direction."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.random_rows import Floats
 
 MAX_NODES = 20_000
-"""a matrix of more is above 3 GB"""
+"""larger matrices exceed 3 GB"""
 
 
 class Accuracy(NamedTuple):
-    """How far distances of points are from latencies: relative errors over all pairs that were measured, and stress.
+    """Relative errors of distances over all measured pairs, and stress.
 
-    stress: what is left of the squared latencies, as a share of them, under the root (Kruskal, 1964)
+    stress: root of the share of the squared latencies that is not explained (Kruskal, 1964)
     """
 
     median: float
@@ -27,62 +27,62 @@ class Accuracy(NamedTuple):
 
 
 def symmetric(matrix: NDArray[Any]) -> Floats:
-    """One latency a pair: the mean of both directions, or the one there is; NaN where neither was measured.
+    """Return one latency per pair: the mean of the measured directions, or NaN without a measurement.
 
-    An entry that is negative, zero off the diagonal, or not a finite number counts as missing.
+    Entries that are negative, zero off the diagonal, or not finite are missing.
 
     >>> symmetric(np.array([[0, 8, np.nan], [10, 0, 5], [-1, np.nan, 0]])).tolist()
     [[0.0, 9.0, nan], [9.0, 0.0, 5.0], [nan, 5.0, 0.0]]
     """
-    found = _square(matrix)
-    known = np.isfinite(found) & (found > 0)
-    there = known.astype(np.int64) + known.T
-    total = np.where(known, found, 0.0)
+    latencies = _square(matrix)
+    known = np.isfinite(latencies) & (latencies > 0)
+    directions = known.astype(np.int64) + known.T
+    total = np.where(known, latencies, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        both = (total + total.T) / there
-    np.fill_diagonal(both, 0.0)
-    lonely = np.flatnonzero(there.sum(axis=1) - 2 * np.diag(known) == 0)
-    if lonely.size and len(found) > 1:
-        raise SummaryError("a node without any latency", table="latencies", row=int(lonely[0]) + 1)
-    return np.asarray(both)
+        means = (total + total.T) / directions
+    np.fill_diagonal(means, 0.0)
+    empty = np.flatnonzero(directions.sum(axis=1) - 2 * np.diag(known) == 0)
+    if empty.size and len(latencies) > 1:
+        raise SummaryError("a node without any latency", table="latencies", row=int(empty[0]) + 1)
+    return np.asarray(means)
 
 
 def completed(latencies: Floats) -> Floats:
-    """The same with what is missing replaced by the shortest way around, or the longest of all where there is none."""
+    """Return the matrix with missing entries replaced by the shortest path, or without a path by the maximum."""
     if not np.isnan(latencies).any():
         return latencies
-    ways = np.where(np.isnan(latencies), np.inf, latencies)
-    for by in range(len(ways)):
-        np.minimum(ways, ways[:, by, None] + ways[by], out=ways)
-    filled = np.where(np.isnan(latencies), ways, latencies)
+    paths = np.where(np.isnan(latencies), np.inf, latencies)
+    for node in range(len(paths)):
+        np.minimum(paths, paths[:, node, None] + paths[node], out=paths)
+    filled = np.where(np.isnan(latencies), paths, latencies)
     return np.where(np.isfinite(filled), filled, filled[np.isfinite(filled)].max())
 
 
 def accuracy(points: Floats, latencies: Floats) -> Accuracy:
-    """How well points of a network stand for its latencies."""
-    above = np.triu(~np.isnan(latencies), 1)
-    truth, told = latencies[above], distances(points)[above]
+    """Return the accuracy of points as coordinates for latencies."""
+    pairs = np.triu(~np.isnan(latencies), 1)
+    truth, estimate = latencies[pairs], distances(points)[pairs]
     if not truth.size:
         return Accuracy(0.0, 0.0, 0.0, 0)
-    error = np.abs(told - truth) / truth
-    stress = float(np.sqrt(np.sum((told - truth) ** 2) / np.sum(truth**2)))
+    error = np.abs(estimate - truth) / truth
+    stress = float(np.sqrt(np.sum((estimate - truth) ** 2) / np.sum(truth**2)))
     return Accuracy(float(np.median(error)), float(np.quantile(error, 0.9)), stress, int(truth.size))
 
 
 def distances(points: Floats) -> Floats:
-    """The distances of all pairs of points."""
+    """Return the distances of all pairs of points."""
     squares = np.einsum("ij,ij->i", points, points)
-    found = squares[:, None] + squares - 2.0 * (points @ points.T)
-    np.fill_diagonal(found, 0.0)
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+    squared = squares[:, None] + squares - 2.0 * (points @ points.T)
+    np.fill_diagonal(squared, 0.0)
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
 
 def _square(matrix: NDArray[Any]) -> Floats:
     try:
-        found = np.asarray(matrix, dtype=np.float64)
+        latencies = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise SummaryError(f"latencies are numbers: {problem}", table="latencies") from None
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or not 1 <= len(found) <= MAX_NODES:
+    if latencies.ndim != 2 or latencies.shape[0] != latencies.shape[1] or not 1 <= len(latencies) <= MAX_NODES:
         detail = f"a matrix of latencies has as many rows as columns, 1 to {MAX_NODES:,}"
-        raise SummaryError(detail, table="latencies", shape=found.shape)
-    return found
+        raise SummaryError(detail, table="latencies", shape=latencies.shape)
+    return latencies

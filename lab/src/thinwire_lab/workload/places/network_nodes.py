@@ -1,8 +1,6 @@
-"""Brokers: nodes of the network, in each region as many as its subscriptions ask for.
+"""Nodes of a network, and the placement of subscribers and brokers.
 
-Nodes of a network: a region and a point each; the distance of two points stands for the latency between them.
-
-Places for subscribers: points in the part of the network that their region takes up.
+A node has a region and a point; the distance of two points is the latency between them.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import pyarrow as pa
 
 from thinwire.errors import ConfigError
 from thinwire_lab.errors import SummaryError
-from thinwire_lab.workload.interests.hierarchy import numbers, texts
+from thinwire_lab.workload.interests.hierarchy import number_column, text_column
 from thinwire_lab.workload.random_rows import Floats, Rows, normals, quotas, uniforms
 
 MAX_DIMENSIONS = 64
@@ -24,10 +22,10 @@ MAX_DIMENSIONS = 64
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where machines are.
+    """Regions and coordinates of machines.
 
-    region: of each node, the number of its region
-    points: of each node, a row of coordinates, in milliseconds
+    region: index of the region of each node
+    points: coordinates of each node in milliseconds, one row each
     """
 
     regions: tuple[str, ...]
@@ -36,119 +34,119 @@ class Nodes:
 
     @classmethod
     def read(cls, table: pa.Table, of: str = "nodes") -> Self:
-        """The nodes in a table: a column `region`, every other column a coordinate."""
-        names = [str(name) for name in texts(table, "region", of)]
+        """Return the nodes of a table with a column `region`; all other columns are coordinates."""
+        names = [str(name) for name in text_column(table, "region", of)]
         if not names:
             raise SummaryError("a network needs at least one node", table=of)
         coordinates = [name for name in table.column_names if name != "region"]
         if not 1 <= len(coordinates) <= MAX_DIMENSIONS:
-            detail = f"nodes need 1 to {MAX_DIMENSIONS} columns of coordinates beside the region"
+            detail = f"nodes need 1 to {MAX_DIMENSIONS} columns of coordinates, in addition to the region"
             raise SummaryError(detail, table=of, columns=len(coordinates))
         regions = tuple(dict.fromkeys(names))
-        points = np.stack([numbers(table, name, of) for name in coordinates], axis=1)
+        points = np.stack([number_column(table, name, of) for name in coordinates], axis=1)
         return cls(regions, np.array([regions.index(name) for name in names], dtype=np.int64), points)
 
     def table(self) -> pa.Table:
-        """What `read` reads."""
-        columns = {f"at_{lane}": self.points[:, lane] for lane in range(self.dimensions)}
-        return pa.table({"region": [self.regions[place] for place in self.region], **columns})
+        """Return the table that `read` reads."""
+        columns = {f"at_{dimension}": self.points[:, dimension] for dimension in range(self.dimensions)}
+        return pa.table({"region": [self.regions[region] for region in self.region], **columns})
 
     @property
     def dimensions(self) -> int:
         return int(self.points.shape[1])
 
-    def within(self, region: int) -> Floats:
-        """The points of one region."""
+    def points_in(self, region: int) -> Floats:
+        """Return the points of a region."""
         return np.asarray(self.points[self.region == region])
 
-    def among(self, regions: Sequence[str]) -> Nodes:
-        """The same nodes with regions numbered like these; every one of them must have a node."""
+    def with_regions(self, regions: Sequence[str]) -> Nodes:
+        """Return the nodes of these regions, renumbered in this order. Each region must have a node."""
         for name in regions:
             if name not in self.regions:
                 raise SummaryError("a region without nodes", table="nodes", column="region", value=name)
-        known = {name: place for place, name in enumerate(regions)}
-        kept = np.array([known.get(name, -1) for name in self.regions], dtype=np.int64)[self.region]
-        return Nodes(tuple(regions), kept[kept >= 0], self.points[kept >= 0])
+        indexes = {name: index for index, name in enumerate(regions)}
+        renumbered = np.array([indexes.get(name, -1) for name in self.regions], dtype=np.int64)[self.region]
+        return Nodes(tuple(regions), renumbered[renumbered >= 0], self.points[renumbered >= 0])
 
 
-Way = Literal["near", "box", "hull"]
-"""near: about a node of the region; box: anywhere in the box of its nodes; hull: between some of its nodes"""
+LocationMethod = Literal["near", "box", "hull"]
+"""near: around a node of the region; box: in the bounding box of its nodes; hull: in their convex hull"""
 
 
-class Locations:
-    """Draws a point for every subscriber.
+class LocationSampler:
+    """Draws a point for each subscriber.
 
-    spread: for `near`, how far from its node a point is in each direction (standard deviation), in milliseconds
+    spread: for `near`, standard deviation of the distance from the node by dimension, in milliseconds
     """
 
-    def __init__(self, nodes: Nodes, way: Way = "near", spread: float = 2.0) -> None:
-        check_way(way, spread)
-        self.way = way
+    def __init__(self, nodes: Nodes, method: LocationMethod = "near", spread: float = 2.0) -> None:
+        check_location_method(method, spread)
+        self.method = method
         self.spread = spread
         self.dimensions = nodes.dimensions
-        self._points = [nodes.within(region) for region in range(len(nodes.regions))]
+        self._points = [nodes.points_in(region) for region in range(len(nodes.regions))]
 
     def draw(self, seed: int, rows: Rows, region: Rows, purpose: str = "place") -> Floats:
-        """A point for each row, in the region of the row."""
-        found = np.empty((rows.size, self.dimensions))
-        for number, points in enumerate(self._points):
-            here = np.flatnonzero(region == number)
-            if here.size:
-                found[here] = self._within(points, seed, rows[here], purpose)
-        return found
+        """Return a point for each row, in the region of the row."""
+        drawn = np.empty((rows.size, self.dimensions))
+        for index, points in enumerate(self._points):
+            own = np.flatnonzero(region == index)
+            if own.size:
+                drawn[own] = self._draw_in_region(points, seed, rows[own], purpose)
+        return drawn
 
-    def _within(self, points: Floats, seed: int, rows: Rows, purpose: str) -> Floats:
-        if self.way == "near":
-            node = _picked(uniforms(seed, f"{purpose}: node", rows), len(points))
+    def _draw_in_region(self, points: Floats, seed: int, rows: Rows, purpose: str) -> Floats:
+        if self.method == "near":
+            node = _pick(uniforms(seed, f"{purpose}: node", rows), len(points))
             return np.asarray(points[node] + self.spread * normals(seed, f"{purpose}: step", rows, self.dimensions))
-        if self.way == "box":
+        if self.method == "box":
             low, high = points.min(axis=0), points.max(axis=0)
-            lanes = [uniforms(seed, f"{purpose}: box", rows, lane) for lane in range(self.dimensions)]
-            return np.asarray(low + (high - low) * np.stack(lanes, axis=1))
+            columns = [uniforms(seed, f"{purpose}: box", rows, dimension) for dimension in range(self.dimensions)]
+            return np.asarray(low + (high - low) * np.stack(columns, axis=1))
         return self._between(points, seed, rows, purpose)
 
     def _between(self, points: Floats, seed: int, rows: Rows, purpose: str) -> Floats:
-        """Evenly within the simplex of some nodes drawn at random, so always inside the hull of all of them."""
-        found, total = np.zeros((rows.size, self.dimensions)), np.zeros(rows.size)
+        """Return points distributed uniformly in simplexes of random nodes, and so inside the convex hull of all."""
+        weighted, total = np.zeros((rows.size, self.dimensions)), np.zeros(rows.size)
         for corner in range(self.dimensions + 1):
-            node = _picked(uniforms(seed, f"{purpose}: corner", rows, corner), len(points))
+            node = _pick(uniforms(seed, f"{purpose}: corner", rows, corner), len(points))
             weight = -np.log1p(-uniforms(seed, f"{purpose}: weight", rows, corner))
-            found += weight[:, None] * points[node]
+            weighted += weight[:, None] * points[node]
             total += weight
-        return found / np.maximum(total, np.finfo(float).tiny)[:, None]
+        return weighted / np.maximum(total, np.finfo(float).tiny)[:, None]
 
 
-def check_way(way: str, spread: float) -> None:
-    """Refuse what no point can be drawn by."""
-    if way not in get_args(Way):
-        raise ConfigError("no such way to place subscribers", location=way, known=list(get_args(Way)))
+def check_location_method(method: str, spread: float) -> None:
+    """Raise an error for an unknown method or an invalid spread."""
+    if method not in get_args(LocationMethod):
+        raise ConfigError("unknown location method", location=method, known=list(get_args(LocationMethod)))
     if not 0.0 <= spread < 1e6:
-        raise ConfigError("a spread is a number of milliseconds, 0 or more", spread=spread)
+        raise ConfigError("spread must be a number of milliseconds from 0", spread=spread)
 
 
-def _picked(at: Floats, count: int) -> Rows:
-    return np.minimum((at * count).astype(np.int64), count - 1)
+def _pick(numbers: Floats, count: int) -> Rows:
+    return np.minimum((numbers * count).astype(np.int64), count - 1)
 
 
 MAX_BROKERS = 1_000_000
 
 
-def place_brokers(nodes: Nodes, mix: Floats, count: int, seed: int, locations: Locations) -> Nodes:
-    """So many brokers, in proportion to the mix of regions, at nodes drawn without putting any back.
+def place_brokers(nodes: Nodes, mix: Floats, count: int, seed: int, locations: LocationSampler) -> Nodes:
+    """Return brokers in proportion to the mix of regions, at nodes drawn without replacement.
 
-    Where a region has fewer nodes than brokers, the others are placed as its subscribers are.
+    If a region has fewer nodes than brokers, the remaining ones are placed like its subscribers.
     """
     if not 0 <= count <= MAX_BROKERS:
-        raise ConfigError("too many brokers, or fewer than none", brokers=count, lowest=0, highest=MAX_BROKERS)
-    due = quotas(mix, count)
-    region = np.repeat(np.arange(due.size), due)
-    points = [_placed(nodes, number, int(wanted), seed, locations) for number, wanted in enumerate(due)]
+        raise ConfigError("out of range", brokers=count, lowest=0, highest=MAX_BROKERS)
+    quota = quotas(mix, count)
+    region = np.repeat(np.arange(quota.size), quota)
+    points = [_place_in_region(nodes, index, int(number), seed, locations) for index, number in enumerate(quota)]
     return Nodes(nodes.regions, region, np.concatenate(points))
 
 
-def _placed(nodes: Nodes, region: int, wanted: int, seed: int, locations: Locations) -> Floats:
-    here = nodes.within(region)
-    order = np.argsort(uniforms(seed, f"broker: {region}", np.arange(len(here))), kind="stable")[:wanted]
-    extra = np.arange(wanted - order.size)
+def _place_in_region(nodes: Nodes, region: int, count: int, seed: int, locations: LocationSampler) -> Floats:
+    points = nodes.points_in(region)
+    order = np.argsort(uniforms(seed, f"broker: {region}", np.arange(len(points))), kind="stable")[:count]
+    extra = np.arange(count - order.size)
     drawn = locations.draw(seed, extra, np.full(extra.size, region), purpose=f"broker: {region}")
-    return np.concatenate([here[order], drawn])
+    return np.concatenate([points[order], drawn])

@@ -1,1 +1,1 @@
-"""Generated sample streams, one module each: `building`, `market`, `taxi`."""
+"""Generated sample streams: `market` and `taxi`."""

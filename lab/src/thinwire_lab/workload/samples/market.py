@@ -1,18 +1,17 @@
-"""The market: minute bars of stocks, one bar a trading minute and symbol.
+"""The market sample: minute bars of stocks, one bar per trading minute and symbol.
 
-Prices are whole cents. Every symbol has its own price, its own volatility and now and then a jump; mornings and
-evenings are livelier than noon, and nights leave a gap. Nothing in it is a forecast, or a claim about a real stock.
+Prices are integer cents; internally a price moves in integer hundredths of a cent. Each symbol has its own price and
+volatility, and occasional jumps. Mornings and evenings have larger moves than noon, and nights leave a gap. The data
+are not based on real stocks.
+
+The random walk uses additions and multiplications and the raw output of PCG64 only: a seed gives the same stream on
+each machine, and a longer stream begins with the shorter one.
 
 >>> first, second = events(2, seed=1)
 >>> first["timestamp"], first["symbol"], first["close"]
 ('2024-01-08T14:30:00Z', 'AAA', 321.96)
 >>> closes(5, seed=1).tolist()[0]
 32196
-
-Stocks at work: a price moves in whole hundredths of a cent, a bar says in whole cents where it was in a minute.
-
-The walk adds and multiplies and calls no mathematical library, and its random words are the raw output of PCG64: a seed
-gives the same stream on every machine, and a longer stream begins with the shorter one.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from thinwire.demo.building.building_stream import BLOCK, check_request, in_turn
 from thinwire.schema import Kind, Property, Role, Schema
 
 DAY_MINUTES = 390
-"""a trading day, half past nine to four in New York"""
+"""a trading day, from 9:30 to 16:00 in New York"""
 
 _START = np.datetime64("2024-01-08T14:30", "m")
 """a Monday"""
 _MOVES = 6
-"""of a minute: a price every ten seconds"""
+"""price moves per minute, one every ten seconds"""
 _WORDS = 3 * _MOVES + 2
 _POINT = 100
 """moves are counted in hundredths of a cent: a quiet stock moves less than a cent in ten seconds"""
@@ -44,11 +43,11 @@ _JUMPS = 0.004
 _NIGHT = 8
 _PRICES = ("open", "high", "low", "close")
 
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 def schema() -> Schema:
-    """The schema of a bar.
+    """Return the schema of a bar.
 
     >>> schema()["close"].step
     Fraction(1, 100)
@@ -66,76 +65,76 @@ def schema() -> Schema:
 
 
 class Stock:
-    """One symbol: what `source` selects."""
+    """One symbol; `source` is its index."""
 
     def __init__(self, seed: int, source: int = 0) -> None:
         self.seed = seed
         self.source = source
         self.name = _symbol(source)
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
-        price, volatility, trade, _ = self._chances(1)[0, :4]
-        # From 10 to 400 dollars, most of them cheap; a minute moves it by 2 to 12 hundredths of a per cent.
+        price, volatility, activity, _ = self._random_numbers(1)[0, :4]
+        # From 10 to 400 dollars, mostly low; a move is 0.02 to 0.12 % of the price per minute.
         self._price = int((1_000 + 39_000 * price * price) * _POINT)
         self._move = self._price * (0.0002 + 0.001 * volatility * volatility)
-        self._trade = 100 + 4_900 * trade * trade
+        self._trade = 100 + 4_900 * activity * activity
         self._minute = 0
 
     def block(self, rows: int = BLOCK) -> pa.RecordBatch:
-        """The next `rows` bars."""
+        """Return the next `rows` bars."""
         instants = self._instants(rows)
-        chances = self._chances(rows)
-        bars = self._bars(chances)
+        random = self._random_numbers(rows)
+        bars = self._bars(random)
         columns = [
             pa.array(np.char.add(np.datetime_as_string(instants, unit="s"), "Z")),
             pa.repeat(self.name, rows),
             *(pa.array(bars[:, k] / 100.0) for k in range(4)),
-            pa.array(self._volumes(chances, bars)),
+            pa.array(self._volumes(random, bars)),
         ]
         self._minute += rows
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
-    def closes(self, rows: int) -> Whole:
-        """The closes of the next `rows` bars, in cents."""
-        bars = self._bars(self._chances(rows))
+    def closes(self, rows: int) -> Integers:
+        """Return the closes of the next `rows` bars, in cents."""
+        bars = self._bars(self._random_numbers(rows))
         self._minute += rows
         return bars[:, 3]
 
-    def _bars(self, chances: NDArray[np.float64]) -> Whole:
-        """Open, high, low and close, in cents."""
-        moves = self._moves(chances)
+    def _bars(self, random: NDArray[np.float64]) -> Integers:
+        """Return open, high, low and close, in cents."""
+        moves = self._moves(random)
         path = self._price + np.cumsum(moves.ravel())
         self._price = int(path[-1]) if len(path) else self._price
         cents = (_folded(path) // _POINT).reshape(len(moves), _MOVES)
         return np.stack([cents[:, 0], cents.max(axis=1), cents.min(axis=1), cents[:, -1]], axis=1)
 
-    def _moves(self, chances: NDArray[np.float64]) -> Whole:
-        """What the price does: sums of twelve chances are as good as normal."""
-        rows = len(chances)
-        normal = chances[:, : 12 * _MOVES].reshape(rows, _MOVES, 12).sum(axis=2) - 6.0
+    def _moves(self, random: NDArray[np.float64]) -> Integers:
+        """Return price moves; a sum of twelve uniform numbers approximates a normal one."""
+        rows = len(random)
+        normal = random[:, : 12 * _MOVES].reshape(rows, _MOVES, 12).sum(axis=2) - 6.0
         minute = (self._minute + np.arange(rows)) % DAY_MINUTES
         noon = (minute - DAY_MINUTES / 2) / (DAY_MINUTES / 2)
         scale = (0.7 + 0.9 * noon * noon) * self._move * 0.408
         scale = np.where(minute == 0, _NIGHT * scale, scale)
-        jump = np.where(chances[:, 12 * _MOVES] < _JUMPS, _JUMP, 1)
+        jump = np.where(random[:, 12 * _MOVES] < _JUMPS, _JUMP, 1)
         steps = normal * scale[:, None]
         steps[:, 0] *= jump
-        moves: Whole = np.floor(steps + 0.5).astype(np.int64)
+        moves: Integers = np.floor(steps + 0.5).astype(np.int64)
         return moves
 
-    def _volumes(self, chances: NDArray[np.float64], bars: Whole) -> Whole:
-        """In hundreds: a few of everybody's, more where the price moves."""
-        luck = chances[:, 12 * _MOVES + 1]
-        width = (bars[:, 1] - bars[:, 2]) * _POINT / self._move
-        hundreds: Whole = np.floor(self._trade * luck * luck * (1.0 + width) / 10.0).astype(np.int64)
+    def _volumes(self, random: NDArray[np.float64], bars: Integers) -> Integers:
+        """Return volumes in multiples of 100, which grow with the range of the bar."""
+        factor = random[:, 12 * _MOVES + 1]
+        spread = (bars[:, 1] - bars[:, 2]) * _POINT / self._move
+        hundreds: Integers = np.floor(self._trade * factor * factor * (1.0 + spread) / 10.0).astype(np.int64)
         return 100 * hundreds
 
-    def _chances(self, rows: int) -> NDArray[np.float64]:
-        """For each bar its random numbers in [0, 1), four from a word; they do not depend on the block."""
+    def _random_numbers(self, rows: int) -> NDArray[np.float64]:
+        """Return the random numbers of each bar in [0, 1), four per word; they do not depend on the block."""
         words = self._words.random_raw(rows * _WORDS).astype("<u8")
         return words.view("<u2").reshape(rows, 4 * _WORDS) / 65_536.0
 
     def _instants(self, rows: int) -> NDArray[np.datetime64]:
-        """Trading minutes, weekends left out."""
+        """Return trading minutes, without weekends."""
         minutes = self._minute + np.arange(rows)
         day = minutes // DAY_MINUTES
         calendar = day // 5 * 7 + day % 5
@@ -143,41 +142,41 @@ class Stock:
 
 
 def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[pa.RecordBatch]:
-    """`events` bars of `sources` stocks, in the order in which they happen, as Arrow batches of at most 10,000 rows.
+    """Return `events` bars of `sources` stocks in time order, as Arrow batches of at most 10,000 rows.
 
-    `first` is the index of the first stock; stock k is the same alone and among others.
+    `first` is the index of the first stock. A stock does not depend on the number of others.
     """
     check_request(events, seed, sources, first)
     return in_turn([Stock(seed, first + k) for k in range(sources)], events)
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:
-    """The same bars as dicts."""
+    """Yield the same bars as dicts."""
     for batch in batches(n, seed, sources, first=first):
         yield from batch.to_pylist()
 
 
-def closes(minutes: int = DAY_MINUTES, seed: int = 1, source: int = 0) -> Whole:
-    """The closes of one stock, in cents."""
+def closes(minutes: int = DAY_MINUTES, seed: int = 1, source: int = 0) -> Integers:
+    """Return the closes of one stock, in cents."""
     check_request(minutes, seed, 1, source)
     return Stock(seed, source).closes(minutes)
 
 
-def _folded(points: Whole) -> Whole:
-    """A price that would leave the range comes back from its border, by steps of the same size."""
+def _folded(points: Integers) -> Integers:
+    """Reflect prices at the ends of their range."""
     width = _HIGH - _LOW
-    place = (points - _LOW) % (2 * width)
-    return _LOW + np.where(place > width, 2 * width - place, place)
+    position = (points - _LOW) % (2 * width)
+    return _LOW + np.where(position > width, 2 * width - position, position)
 
 
 def _symbol(source: int) -> str:
-    """Three letters, and more for those after the 17,576th.
+    """Return a symbol of three letters; longer from index 17,576 on.
 
     >>> _symbol(0), _symbol(27), _symbol(26**3)
     ('AAA', 'ABB', 'BAAA')
     """
     letters = ""
     while source or len(letters) < 3:
-        source, place = divmod(source, 26)
-        letters = ascii_uppercase[place] + letters
+        source, letter = divmod(source, 26)
+        letters = ascii_uppercase[letter] + letters
     return letters

@@ -1,20 +1,15 @@
-"""The taxi city: taxis that report where they are, once a second, over regions of 500 m by 500 m.
+"""The taxi sample: taxis that report their position once per second, in regions of 500 m by 500 m.
 
-Generated from a seed: taxis drive along the streets of a grid from fare to fare (`taxi_stream`), and the centre draws
-more of them than the outskirts (`taxi_city`), so that some regions are busy and most are not. A region has two topics:
-on `gps` its taxis say where they are, on `update` they hear where fares are.
+Taxis drive along the streets of a grid to a destination, wait, and drive to the next one. Destinations are more
+frequent in the centre, so that few regions are busy. A region has two topics: positions of its taxis on `gps`, and
+fares for them on `update`. Positions are integer metres and all arithmetic is integer arithmetic, so a seed gives the
+same stream on each machine.
 
 >>> first, second = events(2, seed=1, sources=2)
 >>> first["timestamp"], first["taxi"], second["taxi"]
 ('2018-07-02T05:00:00.000Z', 'taxi-00001', 'taxi-00002')
 >>> round(sum(regions(sources=50, seconds=10, seed=1).values()))
 50
-
-The city: its regions, its streets, and what a taxi's event looks like.
-
-Taxis at work: each drives along the streets to where it is wanted, waits a little, and is wanted elsewhere.
-
-Positions are whole metres and all arithmetic is that of integers, so a seed gives the same stream on every machine.
 """
 
 from __future__ import annotations
@@ -41,11 +36,11 @@ BLOCK = 100
 SOUTH, WEST = 40_700_000, -74_020_000
 """the south-west corner, in millionths of a degree"""
 NORTHWARD, EASTWARD = 9, 12
-"""millionths of a degree to a metre, near enough in a city of twelve kilometres"""
+"""millionths of a degree per metre, approximately"""
 
 
 def region_name(column: int, row: int) -> str:
-    """The name of a region.
+    """Return the name of a region.
 
     >>> region_name(3, 11)
     'region-03-11'
@@ -54,7 +49,7 @@ def region_name(column: int, row: int) -> str:
 
 
 def topic_names(region: str) -> tuple[str, str]:
-    """The two topics of a region: what its taxis say, and what they hear.
+    """Return the two topics of a region: positions of its taxis, and fares for them.
 
     >>> topic_names("region-03-11")
     ('taxi.region-03-11.gps', 'taxi.region-03-11.update')
@@ -63,7 +58,7 @@ def topic_names(region: str) -> tuple[str, str]:
 
 
 def schema() -> Schema:
-    """The schema of a taxi's events.
+    """Return the schema of taxi events.
 
     >>> [p.name for p in schema()]
     ['timestamp', 'taxi', 'latitude', 'longitude', 'speed', 'occupied', 'region']
@@ -84,34 +79,34 @@ def schema() -> Schema:
 
 MAX_SOURCES = 10_000
 ROWS = 10_000
-"""rows of a batch, about"""
+"""approximate rows per batch"""
 
 _START = 1_530_507_600
 """2018-07-02T05:00:00Z"""
 _WAIT = 90
-"""seconds a taxi stands between two fares, at most"""
+"""maximum seconds between two fares"""
 
 Metres = NDArray[np.int64]
 
 
 class Fleet:
-    """So many taxis; what a taxi does depends on its number and the seed, not on how many others there are."""
+    """Taxis. A taxi depends on its index and the seed, not on the number of taxis."""
 
     def __init__(self, seed: int, sources: int) -> None:
         self.seed, self.sources = seed, sources
         self._words = [np.random.PCG64(np.random.SeedSequence([seed, taxi])) for taxi in range(sources)]
         self._names = [f"taxi-{taxi + 1:05d}" for taxi in range(sources)]
-        self._at = self._wanted(np.arange(sources))
-        self._goal = self._at.copy()
+        self._positions = self._draw_corners(np.arange(sources))
+        self._destinations = self._positions.copy()
         self._waits = np.zeros(sources, np.int64)
         self._speed = np.zeros(sources, np.int64)
         self._occupied = np.zeros(sources, bool)
         self._second = 0
 
     def step(self) -> pa.RecordBatch:
-        """The next second: one event of every taxi."""
+        """Return the next second: one event per taxi."""
         self._drive()
-        east, north = self._at
+        east, north = self._positions
         regions = [
             region_name(x, y) for x, y in zip((east // REGION).tolist(), (north // REGION).tolist(), strict=True)
         ]
@@ -129,57 +124,57 @@ class Fleet:
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
     def _drive(self) -> None:
-        """Along one street until it is level with the goal, then along the other; then a rest and a new goal."""
-        arrived = (self._at == self._goal).all(axis=0)
+        """Move along one street until level with the destination, then along the other; then wait and set a new one."""
+        arrived = (self._positions == self._destinations).all(axis=0)
         self._waits[arrived] -= 1
         ready = np.flatnonzero(arrived & (self._waits <= 0))
         if len(ready):
-            self._goal[:, ready] = self._wanted(ready)
+            self._destinations[:, ready] = self._draw_corners(ready)
             self._waits[ready] = self._draws(ready)[0] % _WAIT
             self._speed[ready] = 4 + self._draws(ready)[1] % 12
             self._occupied[ready] ^= True
-        away = self._goal - self._at
+        away = self._destinations - self._positions
         first = away[0] != 0
         moves = np.clip(away, -self._speed, self._speed)
-        self._at[0] += np.where(first, moves[0], 0)
-        self._at[1] += np.where(first, 0, moves[1])
+        self._positions[0] += np.where(first, moves[0], 0)
+        self._positions[1] += np.where(first, 0, moves[1])
 
-    def _wanted(self, taxis: Metres) -> Metres:
-        """A street corner for each of these taxis; the sum of two draws makes the centre the likeliest."""
+    def _draw_corners(self, taxis: Metres) -> Metres:
+        """Return a random street corner for each of these taxis. The sum of two numbers favours the centre."""
         a, b, c, d = self._draws(taxis)
         corners = SIDE // BLOCK // 2
         return np.stack((a % corners + b % corners, c % corners + d % corners)) * BLOCK
 
     def _draws(self, taxis: Metres) -> Metres:
-        """Four random numbers for each of these taxis."""
+        """Return four random numbers for each of these taxis."""
         words = np.array([self._words[taxi].random_raw() for taxi in taxis.tolist()], np.uint64)
         return words.astype("<u8").view("<u2").reshape(-1, 4).astype(np.int64).T
 
 
 def batches(events: int, seed: int = 1, sources: int = 100) -> Iterator[pa.RecordBatch]:
-    """So many events of `sources` taxis, in the order in which they happen, as Arrow batches.
+    """Return events of `sources` taxis in time order, as Arrow batches.
 
     >>> [batch.num_rows for batch in batches(250, seed=1, sources=100)]
     [250]
     """
     for name, value, lowest, highest in (("events", events, 0, None), ("sources", sources, 1, MAX_SOURCES)):
         if value < lowest or (highest is not None and value > highest):
-            raise ConfigError("outside its limits", field=name, value=value, lowest=lowest, highest=highest)
+            raise ConfigError("out of range", field=name, value=value, lowest=lowest, highest=highest)
     return _blocks(Fleet(seed, sources), events)
 
 
 def events(n: int, seed: int = 1, sources: int = 100) -> Iterator[dict[str, Any]]:
-    """The same events as dicts."""
+    """Yield the same events as dicts."""
     for batch in batches(n, seed, sources):
         yield from batch.to_pylist()
 
 
 def regions(sources: int = 1000, seconds: int = 60, seed: int = 1) -> dict[str, float]:
-    """Messages a second in every region where there were any: the rates of the regions' gps topics."""
-    seen: Counter[str] = Counter()
+    """Return messages per second of each region with messages: the rates of the gps topics."""
+    counts: Counter[str] = Counter()
     for batch in batches(sources * seconds, seed, sources):
-        seen.update(batch.column("region").to_pylist())
-    return {region: count / seconds for region, count in sorted(seen.items())}
+        counts.update(batch.column("region").to_pylist())
+    return {region: count / seconds for region, count in sorted(counts.items())}
 
 
 def _blocks(fleet: Fleet, events: int) -> Iterator[pa.RecordBatch]:

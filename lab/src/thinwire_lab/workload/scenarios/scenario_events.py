@@ -1,8 +1,8 @@
-"""The events of a topic in a scenario, one publisher at a time, in the order in which they are due.
+"""Events of one publisher of a scenario topic, in the order of their due times.
 
-Sample streams go on as they do alone. Events of the generated workload are points in the event space. Each comes from
-a region, where those live who care for its interest, and carries a value that wanders slowly, region by region. What
-is of interest drifts: by and by a share of the events comes of interests that have changed places with others.
+Sample streams are used unchanged. Events of the generated workload are points of the event space. An event comes from a
+region, in proportion to the subscribers of its interest, and has a value that varies slowly by region. Interests drift:
+a growing share of the events is drawn with topics exchanged.
 """
 
 from __future__ import annotations
@@ -20,111 +20,112 @@ from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats, Rows, normals, uniforms
 from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
 from thinwire_lab.workload.samples import market
-from thinwire_lab.workload.scenarios.scenario import TopicScene
+from thinwire_lab.workload.scenarios.scenario import ScenarioTopic
 
 BLOCK = 4_096
 """events drawn at once"""
-LANE = 1 << 40
-"""rows of each publisher's own"""
+PUBLISHER_ROWS = 1 << 40
+"""row numbers reserved for each publisher"""
 SWING, DAY, STEP = 5.0, 600.0, 0.05
-"""of a value: how far it swings, in how many seconds, and how far it wanders in an event"""
+"""amplitude of values, its period in seconds, and standard deviation of the random walk per event"""
 
 _SAMPLES = {"building": building, "market": market}
 _DETAILS = ("nothing to report", "as forecast", "revised upwards", "revised downwards", "provisional", "confirmed")
 
 
-def schema_of(scene: TopicScene, shape: int = 1) -> Schema:
-    """The schema of a topic while its messages have this shape, from 1 on."""
-    if scene.source != "workload":
-        return Schema(scene.name, list(_SAMPLES[scene.source].schema()))
+def schema_of(topic: ScenarioTopic, version: int = 1) -> Schema:
+    """Return a version of the schema of a topic, from 1."""
+    if topic.source != "workload":
+        return Schema(topic.name, list(_SAMPLES[topic.source].schema()))
     axes = [
         Property(f"{axis.name}_at", "number", step="0.000001", minimum=0, maximum=1) for axis in builtin().members.axes
     ]
-    details = [Property(f"detail_{number}", "string") for number in range(1, shape)]
+    details = [Property(f"detail_{number}", "string") for number in range(1, version)]
     head = [Property("time", "timestamp", "header", form="epoch", step=1), Property("region", "string", "dimension")]
-    return Schema(scene.name, [*head, *axes, Property("value", "number", step="0.01"), *details], shape)
+    return Schema(topic.name, [*head, *axes, Property("value", "number", step="0.01"), *details], version)
 
 
 def events_of(
-    scene: TopicScene, instants: Floats, duration: float, seed: int, publisher: int
+    topic: ScenarioTopic, due_times: Floats, duration: float, seed: int, publisher: int
 ) -> Iterator[dict[str, Any]]:
-    """The events that a publisher has due at these instants."""
-    if scene.source == "workload":
-        return ScenarioPopulation(scene, duration, seed, publisher).events(instants)
-    made: Iterator[dict[str, Any]] = _SAMPLES[scene.source].events(
-        len(instants), seed, scene.sources, first=publisher * scene.sources
+    """Return the events of a publisher at these due times."""
+    if topic.source == "workload":
+        return WorkloadEvents(topic, duration, seed, publisher).events(due_times)
+    events: Iterator[dict[str, Any]] = _SAMPLES[topic.source].events(
+        len(due_times), seed, topic.sources, first=publisher * topic.sources
     )
-    return made
+    return events
 
 
-def shape_at(scene: TopicScene, instant: float, duration: float) -> int:
-    """The shape that messages have at an instant, from 1 on."""
-    return 1 + min(scene.shapes - 1, int(scene.shapes * instant / duration))
+def schema_version_at(topic: ScenarioTopic, due_time: float, duration: float) -> int:
+    """Return the schema version at a time, from 1."""
+    return 1 + min(topic.shapes - 1, int(topic.shapes * due_time / duration))
 
 
-def interests_of(count: int, seed: int) -> list[str]:
-    """The interests of so many subscribers of the generated workload, as predicates."""
+def subscriber_predicates(count: int, seed: int) -> list[str]:
+    """Return the rectangles of subscribers of the generated workload, as predicates."""
     plan = WorkloadPlan(builtin(), Recipe(subscriptions=count, events=0, brokers=1, seed=seed))
-    table = plan.subscriptions(np.arange(count, dtype=np.int64))
+    rows = plan.subscriptions(np.arange(count, dtype=np.int64))
     names = [axis.name for axis in plan.axes]
-    ends = [table.column(f"{name}_{end}").to_pylist() for name in names for end in ("low", "high")]
-    sides = " and ".join(f"{name}_at between {{:.6f}} and {{:.6f}}" for name in names)
-    return [sides.format(*corner) for corner in zip(*ends, strict=True)]
+    ends = [rows.column(f"{name}_{end}").to_pylist() for name in names for end in ("low", "high")]
+    template = " and ".join(f"{name}_at between {{:.6f}} and {{:.6f}}" for name in names)
+    return [template.format(*corner) for corner in zip(*ends, strict=True)]
 
 
-class ScenarioPopulation:
+class WorkloadEvents:
     """The events of one publisher of the generated workload."""
 
-    def __init__(self, scene: TopicScene, duration: float, seed: int, publisher: int) -> None:
-        self.scene = scene
+    def __init__(self, topic: ScenarioTopic, duration: float, seed: int, publisher: int) -> None:
+        self.topic = topic
         self.duration = duration
         self.seed = seed
         self.publisher = publisher
-        self._members, self._now = _population(seed)
-        self._later = _moved_on(seed)
+        self._members, self._source = _population(seed)
+        self._drifted_source = _permuted_source(seed)
         self._names = [f"{axis.name}_at" for axis in self._members.axes]
         self._values = np.zeros(len(self._members.regions))
 
-    def events(self, instants: Floats) -> Iterator[dict[str, Any]]:
-        """An event for each instant."""
-        for first in range(0, len(instants), BLOCK):
-            yield from self._block(instants[first : first + BLOCK], first)
+    def events(self, due_times: Floats) -> Iterator[dict[str, Any]]:
+        """Yield one event per due time."""
+        for first in range(0, len(due_times), BLOCK):
+            yield from self._block(due_times[first : first + BLOCK], first)
 
-    def _block(self, instants: Floats, first: int) -> Iterator[dict[str, Any]]:
-        rows = np.arange(first, first + len(instants), dtype=np.int64) + LANE * self.publisher
-        share = self.scene.drift * instants / self.duration
-        late = uniforms(self.seed, "scenario: drift", rows) < share
-        points = np.where(late[:, None], self._later.draw(rows), self._now.draw(rows)).round(6)
+    def _block(self, due_times: Floats, first: int) -> Iterator[dict[str, Any]]:
+        rows = np.arange(first, first + len(due_times), dtype=np.int64) + PUBLISHER_ROWS * self.publisher
+        share = self.topic.drift * due_times / self.duration
+        has_drifted = uniforms(self.seed, "scenario: drift", rows) < share
+        points = np.where(has_drifted[:, None], self._drifted_source.draw(rows), self._source.draw(rows)).round(6)
         nodes = [
-            np.where(late, *both) for both in zip(self._later.interests(rows), self._now.interests(rows), strict=True)
+            np.where(has_drifted, *drawn)
+            for drawn in zip(self._drifted_source.interests(rows), self._source.interests(rows), strict=True)
         ]
         regions = self._regions(tuple(nodes), rows)
-        wanders = normals(self.seed, "scenario: value", rows, 1)[:, 0] * STEP
-        for at, instant in enumerate(instants.tolist()):
-            region = int(regions[at])
-            self._values[region] += wanders[at]
-            values = dict(zip(self._names, points[at].tolist(), strict=True))
-            yield self._event(instant, region, values, int(rows[at]))
+        changes = normals(self.seed, "scenario: value", rows, 1)[:, 0] * STEP
+        for index, due_time in enumerate(due_times.tolist()):
+            region = int(regions[index])
+            self._values[region] += changes[index]
+            values = dict(zip(self._names, points[index].tolist(), strict=True))
+            yield self._event(due_time, region, values, int(rows[index]))
 
-    def _event(self, instant: float, region: int, values: Mapping[str, float], row: int) -> dict[str, Any]:
-        swing = SWING * np.sin(2 * np.pi * (instant / DAY + region / len(self._values)))
-        shape = shape_at(self.scene, instant, self.duration)
+    def _event(self, due_time: float, region: int, values: Mapping[str, float], row: int) -> dict[str, Any]:
+        swing = SWING * np.sin(2 * np.pi * (due_time / DAY + region / len(self._values)))
+        version = schema_version_at(self.topic, due_time, self.duration)
         return {
-            "time": round(1e6 * instant),
+            "time": round(1e6 * due_time),
             "region": self._members.regions[region],
             **values,
             "value": round(float(20.0 + swing + self._values[region]), 2),
-            **{f"detail_{n}": _DETAILS[(row // 7 + n) % len(_DETAILS)] for n in range(1, shape)},
+            **{f"detail_{n}": _DETAILS[(row // 7 + n) % len(_DETAILS)] for n in range(1, version)},
         }
 
     def _regions(self, nodes: tuple[Rows, ...], rows: Rows) -> Rows:
-        """Where events come from: a region is as likely as its share of those who care, or of all where nobody does."""
+        """Return the regions of events, in proportion to the subscribers of the interest, or to all if it has none."""
         shares = self._members.counts[nodes]
         shares = np.where(shares.sum(axis=1, keepdims=True) > 0, shares, self._members.mix)
         ends = np.cumsum(shares, axis=1)
-        at = uniforms(self.seed, "scenario: region", rows) * ends[:, -1]
-        places = (ends <= at[:, None]).sum(axis=1)
-        return np.asarray(np.minimum(places, ends.shape[1] - 1), dtype=np.int64)
+        positions = uniforms(self.seed, "scenario: region", rows) * ends[:, -1]
+        regions = (ends <= positions[:, None]).sum(axis=1)
+        return np.asarray(np.minimum(regions, ends.shape[1] - 1), dtype=np.int64)
 
 
 @cache
@@ -134,8 +135,8 @@ def _population(seed: int) -> tuple[Interests, EventSource]:
 
 
 @cache
-def _moved_on(seed: int) -> EventSource:
-    """The same interests after some have changed places along the first axis."""
+def _permuted_source(seed: int) -> EventSource:
+    """Return the same interests with topics exchanged."""
     summary = builtin()
     leaves = summary.members.axes[0].leaves
     order = np.argsort(uniforms(seed, "scenario: places", np.arange(len(leaves))), kind="stable")

@@ -1,4 +1,4 @@
-"""What came of a scenario: counts and latencies by topic and by audience, and the rows of its ledger."""
+"""Results of a scenario: counts and latencies by topic and by audience, and rows for a ledger."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from thinwire.ledger import histogram as histograms
 
 @dataclass(frozen=True)
 class TopicOutcome:
-    """What was published.
+    """Published events of a topic.
 
-    late_p99, late_max: seconds by which events left later than they were meant to
+    late_p99, late_max: delay between the due times of events and their publication, in seconds
     """
 
     topic: str
@@ -28,9 +28,11 @@ class TopicOutcome:
 
 @dataclass(frozen=True)
 class AudienceOutcome:
-    """What was handed out, and how long after the instants at which it was meant to be sent, in seconds.
+    """Delivered events of an audience, and their latency from the due times in seconds.
 
-    on_channels: how many of the subscribers ended on a channel; missed: notices of what could not be had
+    asked: label of the audience
+    on_channels: number of subscribers that read a channel at the end; missed: notices of missed events
+    most: maximum latency
     """
 
     topic: str
@@ -49,7 +51,7 @@ class AudienceOutcome:
 
 @dataclass(frozen=True)
 class ScenarioOutcome:
-    """A run."""
+    """Results of a run."""
 
     scenario: str
     seed: int
@@ -59,9 +61,9 @@ class ScenarioOutcome:
     rows: tuple[Row, ...]
 
 
-def of_topic(topic: str, rows: Sequence[Row], late: Sequence[Histogram]) -> TopicOutcome:
-    """The publishers of a topic together."""
-    total, spread = merge(rows), histograms.merged(late)
+def topic_outcome(topic: str, rows: Sequence[Row], late: Sequence[Histogram]) -> TopicOutcome:
+    """Return the result of the publishers of a topic."""
+    total, delays = merge(rows), histograms.merged(late)
     return TopicOutcome(
         topic,
         len(rows),
@@ -69,15 +71,15 @@ def of_topic(topic: str, rows: Sequence[Row], late: Sequence[Histogram]) -> Topi
         total.frames,
         total.suppressed_events,
         total.frame_bytes,
-        spread.quantile(0.99),
-        spread.quantile(1.0),
+        delays.quantile(0.99),
+        delays.quantile(1.0),
     )
 
 
-def of_audience(rows: Sequence[Row], on_channels: int) -> AudienceOutcome:
-    """The subscribers of an audience together; latencies of sent events and of virtual ones in one spread."""
+def audience_outcome(rows: Sequence[Row], on_channels: int) -> AudienceOutcome:
+    """Return the result of the subscribers of an audience; latencies of sent and virtual events are merged."""
     total = merge(rows)
-    spread = histograms.merged([total.latency_sent, total.latency_virtual])
+    latencies = histograms.merged([total.latency_sent, total.latency_virtual])
     return AudienceOutcome(
         total.topic,
         total.class_,
@@ -87,5 +89,5 @@ def of_audience(rows: Sequence[Row], on_channels: int) -> AudienceOutcome:
         total.latency_virtual.count,
         total.frame_bytes,
         total.told_missing,
-        *(spread.quantile(share) for share in (0.5, 0.9, 0.99, 1.0)),
+        *(latencies.quantile(share) for share in (0.5, 0.9, 0.99, 1.0)),
     )

@@ -1,17 +1,13 @@
-"""When each event of a run was meant to be sent, by its identity.
+"""Runs a scenario on a broker.
 
-Latency is counted from there, and not from when it was sent: a publisher that falls behind cannot hide it.
+All publishers and subscribers are connected first. Publishers then send each event at its due time, independently of
+earlier events (open loop). At the end the run waits for events in flight. Latency is measured from the due time of an
+event, not from its publication, so that it includes the delay of a publisher that falls behind.
 
->>> instants = Instants()
->>> instants.note("p1", 1, ("T1",), 0.25); instants.note("p1", 1, ("T1",), 0.75)
->>> instants.of(("p1", 1, ("T1",), 2)), instants.of(("p9", 1, ("T1",), 2))
+>>> due_times = DueTimes()
+>>> due_times.add("p1", 1, ("T1",), 0.25); due_times.add("p1", 1, ("T1",), 0.75)
+>>> due_times.find(("p1", 1, ("T1",), 2)), due_times.find(("p9", 1, ("T1",), 2))
 (0.75, None)
-
-One publisher of a scenario: events go out when they are due, whatever has become of those before (open loop).
-
-One subscriber of a scenario: how many events came, how late, and what it was told to be missing.
-
-A scenario on a real broker: everybody is there first, then events are due, then what is on its way arrives.
 """
 
 from __future__ import annotations
@@ -31,202 +27,213 @@ from thinwire.schema import Event, flatten
 from thinwire.schema.event import Identity
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.random_rows import Floats
-from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, TopicScene
-from thinwire_lab.workload.scenarios.scenario_events import events_of, interests_of, schema_of, shape_at
-from thinwire_lab.workload.scenarios.scenario_outcome import ScenarioOutcome, of_audience, of_topic
+from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, ScenarioTopic
+from thinwire_lab.workload.scenarios.scenario_events import (
+    events_of,
+    schema_of,
+    schema_version_at,
+    subscriber_predicates,
+)
+from thinwire_lab.workload.scenarios.scenario_outcome import ScenarioOutcome, audience_outcome, topic_outcome
 
 Source = tuple[Any, ...]
 
 
-class Instants:
-    """Seconds since the beginning of a run, by publisher, life, source and number."""
+class DueTimes:
+    """Due times of events in seconds from the start of a run, by publisher, incarnation, source and ordinal."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[str, int, Source], array[float]] = {}
+        self._times: dict[tuple[str, int, Source], array[float]] = {}
 
-    def note(self, publisher: str, life: int, source: Source, instant: float) -> None:
-        """The next event of a source."""
-        key = publisher, life, source
-        known = self._of.get(key)
-        if known is None:
-            known = self._of[key] = array("d")
-        known.append(instant)
+    def add(self, publisher: str, incarnation: int, source: Source, due_time: float) -> None:
+        """Add the due time of the next event of a source."""
+        key = publisher, incarnation, source
+        times = self._times.get(key)
+        if times is None:
+            times = self._times[key] = array("d")
+        times.append(due_time)
 
-    def of(self, identity: Identity) -> float | None:
-        """When an event was meant to be sent; None where it is none of this run."""
-        publisher, life, source, ordinal = identity
-        known = self._of.get((publisher, life, source))
-        return known[ordinal - 1] if known is not None and 0 < ordinal <= len(known) else None
-
-
-SHORTEST = 0.0005
-"""seconds that a publisher sleeps at least: events due meanwhile go together"""
+    def find(self, identity: Identity) -> float | None:
+        """Return the due time of an event; None if it is not an event of this run."""
+        publisher, incarnation, source, ordinal = identity
+        times = self._times.get((publisher, incarnation, source))
+        return times[ordinal - 1] if times is not None and 0 < ordinal <= len(times) else None
 
 
-class Emission:
-    """What one publisher sends.
+MIN_SLEEP = 0.0005
+"""minimum sleep of a publisher in seconds; events that become due meanwhile are sent together"""
 
-    late: seconds between the instant an event was meant to be sent at and the moment it was
+
+class ScenarioPublisher:
+    """One publisher of a topic.
+
+    late: delays between the due times of events and their publication, in seconds
     """
 
     def __init__(
-        self, bus: Bus, scenario: Scenario, scene: TopicScene, number: int, due: Floats, said: Instants
+        self, bus: Bus, scenario: Scenario, topic: ScenarioTopic, index: int, due: Floats, due_times: DueTimes
     ) -> None:
-        self.scene = scene
-        self.name = f"{scenario.name}-{number}"
+        self.topic = topic
+        self.name = f"{scenario.name}-{index}"
         self.late = Histogram()
         self._bus = bus
         self._scenario = scenario
         self._due = due
-        self._said = said
-        self._events: Iterator[dict[str, Any]] = events_of(scene, due, scenario.duration, scenario.seed, number)
-        self._tally = RowTally(scenario.name, scene.name, self.name, role="publisher")
-        self._shape, self._schema = 1, schema_of(scene)
-        self._out: Publisher | None = None
+        self._due_times = due_times
+        self._events: Iterator[dict[str, Any]] = events_of(topic, due, scenario.duration, scenario.seed, index)
+        self._tally = RowTally(scenario.name, topic.name, self.name, role="publisher")
+        self._version, self._schema = 1, schema_of(topic)
+        self._publisher: Publisher | None = None
 
     async def open(self) -> None:
-        """Be known to everybody, before anything is due."""
-        self._out = self._bus.publisher(self.scene.name, name=self.name)
-        await self._out.__aenter__()
+        """Announce the publisher."""
+        self._publisher = self._bus.publisher(self.topic.name, name=self.name)
+        await self._publisher.__aenter__()
 
     async def run(self, start: float) -> None:
-        """Send everything; start: the loop's time at which the run begins."""
+        """Publish all events at their due times. `start` is the loop time of the start of the run."""
         loop, sent = asyncio.get_running_loop(), 0
         while sent < len(self._due):
             now = loop.time() - start
             due = int(self._due.searchsorted(now, side="right"))
             if due == sent:
-                await asyncio.sleep(max(SHORTEST, self._due[sent] - now))
+                await asyncio.sleep(max(MIN_SLEEP, self._due[sent] - now))
                 continue
             sent = await self._send(sent, due, loop.time() - start)
         await self.close()
 
     async def close(self) -> None:
-        """What was passed over in silence is told, and everything is stored."""
-        if self._out is not None:
-            out, self._out = self._out, None
-            await out.flush()
-            self._count(out)
-            await out.__aexit__(None, None, None)
+        """Flush unsent events and close the publisher."""
+        if self._publisher is not None:
+            publisher, self._publisher = self._publisher, None
+            await publisher.flush()
+            self._count(publisher)
+            await publisher.__aexit__(None, None, None)
 
     def row(self) -> Row:
-        """What it has sent, for the ledger."""
+        """Return the ledger row."""
         return self._tally.row()
 
     async def _send(self, first: int, last: int, now: float) -> int:
-        """The events from one to another, as far as they have the same shape."""
-        shapes = [self._shape_of(at) for at in range(first, last)]
-        if shapes[0] != self._shape:
-            await self._change_to(shapes[0])
-        count = next((at for at, shape in enumerate(shapes) if shape != self._shape), len(shapes))
-        assert self._out is not None
-        events, instants = list(islice(self._events, count)), self._due[first : first + count].tolist()
-        for event, instant in zip(events, instants, strict=True):
-            self._said.note(self.name, self._out.encoder.incarnation, self._source(event), instant)
-        self.late.add_many([max(0.0, now - instant) for instant in instants])
-        if await self._out.publish_all(events) != count:
+        """Publish these events up to the next change of the schema. Return the index of the next event."""
+        versions = [self._version_of(position) for position in range(first, last)]
+        if versions[0] != self._version:
+            await self._change_to(versions[0])
+        count = next((position for position, version in enumerate(versions) if version != self._version), len(versions))
+        assert self._publisher is not None
+        events, event_times = list(islice(self._events, count)), self._due[first : first + count].tolist()
+        for event, due_time in zip(events, event_times, strict=True):
+            self._due_times.add(self.name, self._publisher.encoder.incarnation, self._source(event), due_time)
+        self.late.add_many([max(0.0, now - due_time) for due_time in event_times])
+        if await self._publisher.publish_all(events) != count:
             raise ScenarioError(
-                "events do not fit their schema: see the dead letters", field=f"topics.{self.scene.name}"
+                "events do not match their schema; see the dead letters", field=f"topics.{self.topic.name}"
             )
         return first + count
 
-    def _shape_of(self, at: int) -> int:
-        return shape_at(self.scene, float(self._due[at]), self._scenario.duration)
+    def _version_of(self, position: int) -> int:
+        return schema_version_at(self.topic, float(self._due[position]), self._scenario.duration)
 
-    async def _change_to(self, shape: int) -> None:
-        """Messages have another shape from now on: another version of the schema, told by another life."""
+    async def _change_to(self, version: int) -> None:
+        """Register another version of the schema, and continue with another incarnation of the publisher."""
         await self.close()
-        self._shape, self._schema = shape, schema_of(self.scene, shape)
-        await self._bus.register(self._schema, **self.scene.settings)
+        self._version, self._schema = version, schema_of(self.topic, version)
+        await self._bus.register(self._schema, **self.topic.settings)
         await self.open()
 
     def _source(self, event: dict[str, Any]) -> tuple[Any, ...]:
         flat = flatten(event, self._schema) if self._schema.nested else event
         return tuple(flat[p.name] for p in self._schema.dimensions)
 
-    def _count(self, out: Publisher) -> None:
-        counts, link = out.counts, out.encoder
+    def _count(self, publisher: Publisher) -> None:
+        counts, encoder = publisher.counts, publisher.encoder
         self._tally.count(
             events=counts.events,
             frames=counts.frames,
-            messages=out.messages,
+            messages=publisher.messages,
             rejected=counts.rejected,
             data_bytes=counts.data_bytes,
             key_bytes=counts.key_bytes,
             control_bytes=counts.control_bytes,
-            suppressed_events=link.suppressed_events,
-            suppressed_values=max(0, link.suppressed_values),
+            suppressed_events=encoder.suppressed_events,
+            suppressed_values=max(0, encoder.suppressed_values),
         )
 
 
-class Listener:
-    """What one subscriber is handed.
+class ScenarioSubscriber:
+    """One subscriber of an audience.
 
-    heard: the loop's time of the last event
+    last_received: loop time of the last event
     """
 
     def __init__(
-        self, bus: Bus, scenario: Scenario, audience: Audience, asked: Mapping[str, Any], number: int, said: Instants
+        self,
+        bus: Bus,
+        scenario: Scenario,
+        audience: Audience,
+        options: Mapping[str, Any],
+        number: int,
+        due_times: DueTimes,
     ) -> None:
         self.audience = audience
-        self.heard = 0.0
-        self._said = said
-        self._subscription = bus.subscribe(audience.topic, **asked)
+        self.last_received = 0.0
+        self._due_times = due_times
+        self._subscription = bus.subscribe(audience.topic, **options)
         self._tally = RowTally(scenario.name, audience.topic, f"s{number}", audience.label, role="subscriber")
 
     async def open(self) -> None:
-        """Ask, and hear where everything stands, before anything is due."""
+        """Open the subscription."""
         await self._subscription.open()
 
     async def run(self, start: float) -> None:
-        """Take what comes, until cancelled."""
+        """Receive events until cancelled."""
         loop = asyncio.get_running_loop()
-        self.heard = loop.time()
+        self.last_received = loop.time()
         async with aclosing(self._subscription.batches()) as batches:
             async for batch in batches:
-                self.heard = loop.time()
-                self._take(batch, self.heard - start)
+                self.last_received = loop.time()
+                self._count_events(batch, self.last_received - start)
 
     async def close(self) -> None:
         await self._subscription.close()
 
     @property
     def feed(self) -> str:
-        """What it reads: the log, or a channel."""
+        """The feed of the subscription: the log or a channel."""
         return self._subscription.feed
 
     def row(self) -> Row:
-        """What it was handed, for the ledger."""
+        """Return the ledger row."""
         counts = self._subscription.counts.values()
         self._tally.count(
-            frames=sum(count.frames for count in counts),
-            data_bytes=sum(count.data_bytes for count in counts),
-            key_bytes=sum(count.key_bytes for count in counts),
-            control_bytes=sum(count.control_bytes for count in counts),
+            frames=sum(item.frames for item in counts),
+            data_bytes=sum(item.data_bytes for item in counts),
+            key_bytes=sum(item.key_bytes for item in counts),
+            control_bytes=sum(item.control_bytes for item in counts),
             dictionary_bytes=self._subscription.dictionary_bytes,
             told_missing=sum(isinstance(notice, EventsMissed) for notice in self._subscription.notices),
         )
         return self._tally.row()
 
-    def _take(self, batch: list[Event], now: float) -> None:
-        """Latencies are those of events of this run; what stood there before it began is not counted."""
-        late: tuple[list[float], list[float]] = ([], [])
+    def _count_events(self, batch: list[Event], now: float) -> None:
+        """Count the events of this run and their latencies."""
+        latencies: tuple[list[float], list[float]] = ([], [])
         for event in batch:
-            instant = self._said.of(event.identity)
-            if instant is not None:
-                late[event.virtual].append(max(0.0, now - instant))
-        self._tally.count(events=len(late[0]) + len(late[1]))
-        self._tally.latencies(late[False])
-        self._tally.latencies(late[True], virtual=True)
+            due_time = self._due_times.find(event.identity)
+            if due_time is not None:
+                latencies[event.virtual].append(max(0.0, now - due_time))
+        self._tally.count(events=len(latencies[0]) + len(latencies[1]))
+        self._tally.latencies(latencies[False])
+        self._tally.latencies(latencies[True], virtual=True)
 
 
 LEAD = 0.2
-"""seconds between everybody being there and the first event"""
-PATIENCE = 60.0
-"""seconds that what is on its way may take to arrive, at most"""
+"""seconds between the last subscription and the first event"""
+DRAIN_TIMEOUT = 60.0
+"""maximum seconds for events in flight at the end"""
 
 Connect = Callable[[], Bus]
-Listeners = list[tuple[Audience, list[Listener]]]
+Audiences = list[tuple[Audience, list[ScenarioSubscriber]]]
 
 
 async def run_scenario(
@@ -236,93 +243,97 @@ async def run_scenario(
     *,
     shared: bool = False,
 ) -> ScenarioOutcome:
-    """Publish and subscribe as a scenario says.
+    """Publish and subscribe as the scenario defines.
 
-    connect: makes a bus that is not open yet; publishers and subscribers have one each
-    shared: they have one together, since every bus of this kind starts a broker of its own
+    connect: returns a bus that is not open; publishers and subscribers have one each
+    shared: publishers and subscribers share a bus, because each bus of this kind starts a broker
     """
-    said, began = Instants(), time.process_time()
+    due_times, cpu_start = DueTimes(), time.process_time()
     async with AsyncExitStack() as stack:
-        sending = await stack.enter_async_context(connect())
-        receiving = sending if shared else await stack.enter_async_context(connect())
-        for scene in scenario.topics:
-            await sending.register(schema_of(scene), **scene.settings)
-        emissions = await _emissions(sending, scenario, said, stack)
-        listeners = await _listeners(receiving, scenario, said, stack)
+        publisher_bus = await stack.enter_async_context(connect())
+        subscriber_bus = publisher_bus if shared else await stack.enter_async_context(connect())
+        for topic in scenario.topics:
+            await publisher_bus.register(schema_of(topic), **topic.settings)
+        publishers = await _open_publishers(publisher_bus, scenario, due_times, stack)
+        audiences = await _open_subscribers(subscriber_bus, scenario, due_times, stack)
         start = asyncio.get_running_loop().time() + LEAD
-        await _run(scenario, emissions, [one for _, several in listeners for one in several], start, progress)
+        await _play(scenario, publishers, [s for _, group in audiences for s in group], start, progress)
         seconds = asyncio.get_running_loop().time() - start
-        outcome = _outcome(scenario, seconds, emissions, listeners, time.process_time() - began)
+        outcome = _outcome(scenario, seconds, publishers, audiences, time.process_time() - cpu_start)
     return outcome
 
 
-async def _emissions(bus: Bus, scenario: Scenario, said: Instants, stack: AsyncExitStack) -> list[Emission]:
-    found = []
-    for scene in scenario.topics:
-        due = scene.rate.instants(scenario.duration, scene.arrivals, scenario.seed)
-        for number in range(scene.publishers):
-            emission = Emission(bus, scenario, scene, number, due[number :: scene.publishers], said)
-            await emission.open()
-            stack.push_async_callback(emission.close)
-            found.append(emission)
-    return found
+async def _open_publishers(
+    bus: Bus, scenario: Scenario, due_times: DueTimes, stack: AsyncExitStack
+) -> list[ScenarioPublisher]:
+    publishers = []
+    for topic in scenario.topics:
+        due = topic.rate.instants(scenario.duration, topic.arrivals, scenario.seed)
+        for index in range(topic.publishers):
+            publisher = ScenarioPublisher(bus, scenario, topic, index, due[index :: topic.publishers], due_times)
+            await publisher.open()
+            stack.push_async_callback(publisher.close)
+            publishers.append(publisher)
+    return publishers
 
 
-async def _listeners(bus: Bus, scenario: Scenario, said: Instants, stack: AsyncExitStack) -> Listeners:
-    found: Listeners = []
+async def _open_subscribers(bus: Bus, scenario: Scenario, due_times: DueTimes, stack: AsyncExitStack) -> Audiences:
+    audiences: Audiences = []
     number = 0
     for audience in scenario.audiences:
-        wheres = interests_of(audience.count, scenario.seed) if audience.interests else []
-        several = []
-        for at in range(audience.count):
-            asked = {**audience.asked, "where": wheres[at]} if wheres else audience.asked
-            listener = Listener(bus, scenario, audience, asked, number, said)
-            await listener.open()
-            stack.push_async_callback(listener.close)
-            several.append(listener)
+        predicates = subscriber_predicates(audience.count, scenario.seed) if audience.interests else []
+        group = []
+        for index in range(audience.count):
+            options = {**audience.options, "where": predicates[index]} if predicates else audience.options
+            subscriber = ScenarioSubscriber(bus, scenario, audience, options, number, due_times)
+            await subscriber.open()
+            stack.push_async_callback(subscriber.close)
+            group.append(subscriber)
             number += 1
-        found.append((audience, several))
-    return found
+        audiences.append((audience, group))
+    return audiences
 
 
-async def _run(
+async def _play(
     scenario: Scenario,
-    emissions: list[Emission],
-    listeners: list[Listener],
+    publishers: list[ScenarioPublisher],
+    subscribers: list[ScenarioSubscriber],
     start: float,
     progress: Callable[[float], None],
 ) -> None:
     loop = asyncio.get_running_loop()
-    hearing = [asyncio.create_task(listener.run(start), name="scenario subscriber") for listener in listeners]
-    sending = [asyncio.create_task(emission.run(start), name="scenario publisher") for emission in emissions]
-    telling = asyncio.create_task(_report_progress(scenario, start, progress))
+    receiving = [asyncio.create_task(subscriber.run(start), name="scenario subscriber") for subscriber in subscribers]
+    sending = [asyncio.create_task(publisher.run(start), name="scenario publisher") for publisher in publishers]
+    reporting = asyncio.create_task(_report_progress(scenario, start, progress))
     try:
-        await _all(sending, hearing)
+        await _wait_for_publishers(sending, receiving)
         ended = loop.time()
-        while listeners and not _is_quiet(listeners, ended, scenario.settle) and loop.time() - ended < PATIENCE:
+        while (
+            subscribers and not _is_quiet(subscribers, ended, scenario.settle) and loop.time() - ended < DRAIN_TIMEOUT
+        ):
             await asyncio.sleep(0.05)
-            for task in hearing:
+            for task in receiving:
                 if task.done():
                     task.result()
     finally:
-        for task in (*sending, *hearing, telling):
+        for task in (*sending, *receiving, reporting):
             task.cancel()
-        await asyncio.gather(*sending, *hearing, telling, return_exceptions=True)
+        await asyncio.gather(*sending, *receiving, reporting, return_exceptions=True)
 
 
-async def _all(sending: list[asyncio.Task[None]], hearing: list[asyncio.Task[None]]) -> None:
-    """Wait until everything is sent; whoever fails ends it."""
+async def _wait_for_publishers(sending: list[asyncio.Task[None]], receiving: list[asyncio.Task[None]]) -> None:
+    """Wait until all events are sent. Raise the first exception of a publisher or subscriber."""
     waiting = set(sending)
     while waiting:
-        done, _ = await asyncio.wait({*waiting, *hearing}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({*waiting, *receiving}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
         waiting -= done
 
 
-def _is_quiet(listeners: list[Listener], ended: float, settle: float) -> bool:
-    """Has nothing come for a while, to anybody?"""
-    newest = max(ended, *(listener.heard for listener in listeners))
+def _is_quiet(subscribers: list[ScenarioSubscriber], ended: float, settle: float) -> bool:
+    """Return whether no subscriber has received an event for the settle time."""
+    newest = max(ended, *(subscriber.last_received for subscriber in subscribers))
     return asyncio.get_running_loop().time() - newest >= settle
 
 
@@ -334,24 +345,22 @@ async def _report_progress(scenario: Scenario, start: float, progress: Callable[
 
 
 def _outcome(
-    scenario: Scenario, seconds: float, emissions: list[Emission], listeners: Listeners, cpu: float
+    scenario: Scenario, seconds: float, publishers: list[ScenarioPublisher], audiences: Audiences, cpu: float
 ) -> ScenarioOutcome:
-    whole = RowTally(scenario.name, role="run")
-    whole.cpu("run", cpu)
-    sent = {one.name: [e for e in emissions if e.scene.name == one.name] for one in scenario.topics}
-    published = {name: [emission.row() for emission in several] for name, several in sent.items()}
-    handed = [
-        ([one.row() for one in several], sum(one.feed == "channel" for one in several)) for _, several in listeners
-    ]
+    run_tally = RowTally(scenario.name, role="run")
+    run_tally.cpu("run", cpu)
+    by_topic = {topic.name: [p for p in publishers if p.topic.name == topic.name] for topic in scenario.topics}
+    published = {name: [publisher.row() for publisher in group] for name, group in by_topic.items()}
+    received = [([s.row() for s in group], sum(s.feed == "channel" for s in group)) for _, group in audiences]
     return ScenarioOutcome(
         scenario.name,
         scenario.seed,
         seconds,
-        tuple(of_topic(name, rows, [e.late for e in sent[name]]) for name, rows in published.items()),
-        tuple(of_audience(rows, on_channels) for rows, on_channels in handed),
+        tuple(topic_outcome(name, rows, [p.late for p in by_topic[name]]) for name, rows in published.items()),
+        tuple(audience_outcome(rows, on_channels) for rows, on_channels in received),
         (
             *(row for rows in published.values() for row in rows),
-            *(row for rows, _ in handed for row in rows),
-            whole.row(),
+            *(row for rows, _ in received for row in rows),
+            run_tally.row(),
         ),
     )

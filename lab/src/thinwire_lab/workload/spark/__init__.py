@@ -1,1 +1,1 @@
-"""Package marker of workload jobs on Spark."""
+"""Spark jobs of workloads."""

@@ -1,19 +1,15 @@
-"""Matching on Spark: events by rectangles, every pair of which the event lies in the rectangle, exactly.
+"""Exact matching of events and rectangles on Spark: all pairs in which the rectangle contains the event.
 
-Two ways. `index`: the rectangles fit into one process; they travel to the tasks as an index, and events pass by it.
-`grid`: events and rectangles meet in cells, by a join that Spark can spread over any number of machines.
+Frames of rectangles have `id` and for each axis `_low` and `_high`; frames of events have `id` and for each axis `_at`.
+The result has one row per pair of `event` and distinct `rectangle` (the smallest id of identical ones), with the
+`multiplicity` of the rectangle. There are two methods.
 
-A frame of rectangles has `id` and for each axis `_low` and `_high`; one of events has `id` and for each axis `_at`.
-What comes out has a row a pair of `event` and distinct `rectangle` (the smallest id among identical ones) with the
-rectangle's `multiplicity`.
+`index`: an index of the rectangles is sent to all tasks; it must fit into one process.
 
-The grid join: rectangles are put into the cells they touch, events into theirs, and both meet there.
-
-Rectangles of very different sizes get grids of their own, with cells twice as wide as the sides of the largest, so that
-each touches at most two cells along an axis; an event has a cell in every grid. Where a cell is so crowded that a task
-would work long on it alone, its events are dealt to several copies of its rectangles.
-
-The events of a workload matched with its rectangles, as a folder of pairs.
+`grid`: a join by cells, which Spark can distribute. Rectangles are put into the cells that they touch. Rectangles of
+very different sizes have separate grids with cells twice as wide as the sides of the largest, so that each touches at
+most two cells along an axis. An event has one cell in each grid. The events of a crowded cell are distributed over
+several copies of its rectangles.
 """
 
 from __future__ import annotations
@@ -32,61 +28,66 @@ from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire_lab.workload.rectangle_grid import quickest
-from thinwire_lab.workload.spark.workload_folder import new_folder, read_manifest, translated
+from thinwire_lab.workload.rectangle_grid import fastest_index
+from thinwire_lab.workload.spark.workload_folder import new_folder, read_manifest, spark_errors
 
 NEAR = 3
-"""powers of two by which the largest of a grid may be wider than the smallest"""
+"""maximum ratio of sides within a grid, in powers of two"""
 FEW = 0.1
-"""a share of the rectangles that earns no grid of its own"""
-MOST_GRIDS = 64
+"""minimum share of the rectangles for a grid of its own"""
+MAX_GRIDS = 64
 CROWDED = 4_000_000
-"""comparisons in one cell beyond which it is split"""
-MOST_COPIES = 64
-MOST_CELLS = 10_000
-"""cells that are split, the most crowded first: a table that travels to all tasks"""
+"""comparisons per cell from which it is split"""
+MAX_COPIES = 64
+MAX_CELLS = 10_000
+"""limit of split cells, most crowded first; this table is sent to all tasks"""
 SAMPLE = 100_000
-"""events, and rectangles, from which crowds are estimated"""
-SMALLEST, LARGEST = -60, 2.0**60
+"""events and rectangles for the estimate of crowded cells"""
+MIN_EXPONENT, MAX_SIDE = -60, 2.0**60
 
 
 def grid_join(events: DataFrame, distinct: DataFrame, axes: Sequence[str]) -> DataFrame:
-    """All pairs of an event and a distinct rectangle that holds it."""
+    """Return all pairs of an event and a distinct rectangle that contains it, joined by grid cells."""
     distinct = distinct.cache()
     sizes = GridSizes.of(distinct, axes)
-    there = _touched(distinct, axes, sizes)
-    here = _placed(events, axes, sizes)
+    boxes = _touched(distinct, axes, sizes)
+    points = _event_cells(events, axes, sizes)
     keys = [*(f"{axis}_grid" for axis in axes), *(f"{axis}_cell" for axis in axes)]
     copies = _crowded(events, distinct, axes, sizes, keys)
     if copies is not None:
-        here, there = _dealt(here, there, copies, keys)
+        points, boxes = _split(points, boxes, copies, keys)
         keys = [*keys, "copy"]
-    inside = reduce(and_, (F.col(f"{a}_at").between(F.col(f"{a}_low"), F.col(f"{a}_high")) for a in axes))
-    return here.join(there, keys).where(inside).select("event", "rectangle", "multiplicity")
+    contained = reduce(and_, (F.col(f"{a}_at").between(F.col(f"{a}_low"), F.col(f"{a}_high")) for a in axes))
+    return points.join(boxes, keys).where(contained).select("event", "rectangle", "multiplicity")
 
 
-def grouped(exponents: Sequence[int], counts: Sequence[int]) -> dict[int, int]:
-    """Which grid the sides of each power of two go to: that of the largest near them, unless they are few.
+def group_sides(exponents: Sequence[int], counts: Sequence[int]) -> dict[int, int]:
+    """Return the grid of the sides of each power of two: that of the next larger ones, unless these are far and many
+    remain.
 
-    >>> grouped([-8, -9, -10, -14, -15], [50, 25, 10, 10, 5])
+    >>> group_sides([-8, -9, -10, -14, -15], [50, 25, 10, 10, 5])
     {-8: -8, -9: -8, -10: -8, -14: -14, -15: -14}
-    >>> grouped([-8, -20], [99, 1])
+    >>> group_sides([-8, -20], [99, 1])
     {-8: -8, -20: -8}
     """
-    order = sorted(range(len(exponents)), key=lambda place: -exponents[place])
-    found: dict[int, int] = {}
-    left, top = sum(counts), exponents[order[0]]
-    for place in order:
-        if top - exponents[place] > NEAR and left >= FEW * sum(counts):
-            top = exponents[place]
-        found[exponents[place]] = top
-        left -= counts[place]
-    return found
+    order = sorted(range(len(exponents)), key=lambda index: -exponents[index])
+    grid_of: dict[int, int] = {}
+    remaining, top = sum(counts), exponents[order[0]]
+    for index in order:
+        if top - exponents[index] > NEAR and remaining >= FEW * sum(counts):
+            top = exponents[index]
+        grid_of[exponents[index]] = top
+        remaining -= counts[index]
+    return grid_of
 
 
 class GridSizes(NamedTuple):
-    """Of each axis the grid of every power of two that sides have, the combinations of grids that are used, and how
-    many rectangles there are."""
+    """Grids of rectangles.
+
+    grid_of: grid of each power of two that sides have, by axis
+    used: combinations of grids
+    rectangles: number of distinct rectangles
+    """
 
     grid_of: list[dict[int, int]]
     used: list[tuple[int, ...]]
@@ -94,35 +95,35 @@ class GridSizes(NamedTuple):
 
     @classmethod
     def of(cls, distinct: DataFrame, axes: Sequence[str]) -> GridSizes:
-        """The grids that these rectangles need."""
+        """Return the grids of these rectangles."""
         rows = distinct.groupBy(*(_exponent(axis).alias(axis) for axis in axes)).count().collect()
         if any(row[axis] is None for row in rows for axis in axes):
-            raise ConfigError("the grid needs rectangles with finite sides: match by index", way="grid")
+            raise ConfigError("the grid needs rectangles with finite sides; use the index", way="grid")
         tables = []
         for axis in axes:
             sizes = Counter[int]()
             for row in rows:
                 sizes[row[axis]] += row["count"]
-            tables.append(grouped(list(sizes), list(sizes.values())) if sizes else {})
+            tables.append(group_sides(list(sizes), list(sizes.values())) if sizes else {})
         used = {tuple(table[row[axis]] for table, axis in zip(tables, axes, strict=True)) for row in rows}
-        if len(used) > MOST_GRIDS:
-            detail = "sides of too many sizes for the grid: match by index"
-            raise ConfigError(detail, grids=len(used), limit=MOST_GRIDS)
+        if len(used) > MAX_GRIDS:
+            detail = "too many sizes of sides for the grid; use the index"
+            raise ConfigError(detail, grids=len(used), limit=MAX_GRIDS)
         return cls(tables, sorted(used), sum(row["count"] for row in rows))
 
 
 def _exponent(axis: str) -> Column:
-    """The power of two that is at least as long as a side; null where the side has no end."""
+    """Return the exponent of the power of two that is at least the length of a side; null for an infinite side."""
     side = F.col(f"{axis}_high") - F.col(f"{axis}_low")
-    power = F.ceil(F.log2(F.greatest(side, F.lit(2.0**SMALLEST)))).cast("int")
-    return F.when(side <= F.lit(LARGEST), power)
+    power = F.ceil(F.log2(F.greatest(side, F.lit(2.0**MIN_EXPONENT)))).cast("int")
+    return F.when(side <= F.lit(MAX_SIDE), power)
 
 
 def _touched(distinct: DataFrame, axes: Sequence[str], sizes: GridSizes) -> DataFrame:
-    """A row for every cell that a rectangle touches in its grid."""
+    """Return one row for each cell that a rectangle touches in its grid."""
     for axis, table in zip(axes, sizes.grid_of, strict=True):
-        found = F.create_map(*(F.lit(number) for pair in table.items() for number in pair)) if table else F.lit(0)
-        grid = found[_exponent(axis)] if table else found
+        grids = F.create_map(*(F.lit(number) for pair in table.items() for number in pair)) if table else F.lit(0)
+        grid = grids[_exponent(axis)] if table else grids
         distinct = distinct.withColumn(f"{axis}_grid", grid)
     for axis in axes:
         first, last = (_cell(F.col(f"{axis}_{end}"), F.col(f"{axis}_grid")) for end in ("low", "high"))
@@ -130,8 +131,8 @@ def _touched(distinct: DataFrame, axes: Sequence[str], sizes: GridSizes) -> Data
     return distinct
 
 
-def _placed(events: DataFrame, axes: Sequence[str], sizes: GridSizes) -> DataFrame:
-    """A row for every grid that an event has a cell in."""
+def _event_cells(events: DataFrame, axes: Sequence[str], sizes: GridSizes) -> DataFrame:
+    """Return one row per event and grid, with its cell."""
     grids = F.array(*(F.struct(*(F.lit(g).alias(f"{a}_grid") for a, g in _pairs(axes, used))) for used in sizes.used))
     rows = events.select(F.col("id").alias("event"), *(F.col(f"{axis}_at") for axis in axes))
     if not sizes.used:
@@ -152,68 +153,68 @@ def _cell(value: Column, grid: Column) -> Column:
 def _crowded(
     events: DataFrame, distinct: DataFrame, axes: Sequence[str], sizes: GridSizes, keys: list[str]
 ) -> DataFrame | None:
-    """Cells with too many comparisons for one task, and how many copies of their rectangles to make.
+    """Return cells with too many comparisons for one task, and the number of copies of their rectangles.
 
-    Both sides are estimated from samples; a wrong estimate costs time, never a pair.
+    Estimated from samples; the result of the join does not depend on it.
     """
-    few, one_in = _sampled(events, events.count())
-    points = _placed(few, axes, sizes).groupBy(*keys).agg((F.count("*") * one_in).alias("points"))
-    few, one_in = _sampled(distinct, sizes.rectangles)
-    held = _touched(few, axes, sizes).groupBy(*keys).agg((F.count("*") * one_in).alias("held"))
-    work = (F.col("points") * F.col("held") / F.lit(float(CROWDED))).cast("int")
-    found = points.join(held, keys).select(*keys, F.least(work + 1, F.lit(MOST_COPIES)).alias("copies"))
-    kept = found.where(F.col("copies") > 1).orderBy(F.desc("copies")).limit(MOST_CELLS).toArrow()
-    return events.sparkSession.createDataFrame(kept) if kept.num_rows else None
+    sample, factor = _sampled(events, events.count())
+    points = _event_cells(sample, axes, sizes).groupBy(*keys).agg((F.count("*") * factor).alias("points"))
+    sample, factor = _sampled(distinct, sizes.rectangles)
+    boxes = _touched(sample, axes, sizes).groupBy(*keys).agg((F.count("*") * factor).alias("boxes"))
+    work = (F.col("points") * F.col("boxes") / F.lit(float(CROWDED))).cast("int")
+    counted = points.join(boxes, keys).select(*keys, F.least(work + 1, F.lit(MAX_COPIES)).alias("copies"))
+    crowded = counted.where(F.col("copies") > 1).orderBy(F.desc("copies")).limit(MAX_CELLS).toArrow()
+    return events.sparkSession.createDataFrame(crowded) if crowded.num_rows else None
 
 
 def _sampled(rows: DataFrame, total: int) -> tuple[DataFrame, float]:
-    """Some of so many rows, and how many each of them stands for."""
+    """Return a sample of rows, and the number of rows that each represents."""
     share = min(1.0, SAMPLE / max(total, 1))
     return (rows.sample(fraction=share, seed=0) if share < 1.0 else rows), 1 / share
 
 
-def _dealt(here: DataFrame, there: DataFrame, copies: DataFrame, keys: list[str]) -> tuple[DataFrame, DataFrame]:
-    """Events of crowded cells dealt to copies of the rectangles there; everything else is copy 0."""
-    many = F.coalesce(F.col("copies"), F.lit(1))
-    told = F.broadcast(copies)
-    dealt = here.join(told, keys, "left").withColumn("copy", F.pmod(F.xxhash64("event"), many).cast("int"))
-    copied = there.join(told, keys, "left").withColumn("copy", F.explode(F.sequence(F.lit(0), many - 1)))
-    return dealt.drop("copies"), copied.drop("copies")
+def _split(points: DataFrame, boxes: DataFrame, copies: DataFrame, keys: list[str]) -> tuple[DataFrame, DataFrame]:
+    """Distribute the events of crowded cells over copies of the rectangles; all other rows are copy 0."""
+    number = F.coalesce(F.col("copies"), F.lit(1))
+    small = F.broadcast(copies)
+    distributed = points.join(small, keys, "left").withColumn("copy", F.pmod(F.xxhash64("event"), number).cast("int"))
+    copied = boxes.join(small, keys, "left").withColumn("copy", F.explode(F.sequence(F.lit(0), number - 1)))
+    return distributed.drop("copies"), copied.drop("copies")
 
 
-Way = Literal["auto", "index", "grid"]
-MOST_INDEXED = 2_000_000
-"""distinct rectangles that travel to tasks"""
+MatchMethod = Literal["auto", "index", "grid"]
+MAX_INDEXED = 2_000_000
+"""distinct rectangles that are sent to tasks"""
 _PAIRS = "event long, rectangle long, multiplicity long"
 
 
-def match(events: DataFrame, rectangles: DataFrame, axes: Sequence[str], *, way: Way = "auto") -> DataFrame:
-    """All pairs of an event and a distinct rectangle that holds it, both ends included."""
-    _check(events, rectangles, axes, way)
-    if way == "grid":
+def match(events: DataFrame, rectangles: DataFrame, axes: Sequence[str], *, method: MatchMethod = "auto") -> DataFrame:
+    """Return all pairs of an event and a distinct rectangle that contains it, both ends included."""
+    _check(events, rectangles, axes, method)
+    if method == "grid":
         return grid_join(events, collapse(rectangles, axes), axes)
-    if rectangles.count() <= MOST_INDEXED:
-        # So few are collapsed quicker where the index is built than by a shuffle.
+    if rectangles.count() <= MAX_INDEXED:
+        # The index collapses so few rectangles faster than a shuffle.
         single = rectangles.withColumnRenamed("id", "rectangle").withColumn("multiplicity", F.lit(1).cast("long"))
         return index_join(events, single, axes)
     distinct = collapse(rectangles, axes).cache()
-    if way == "auto" and distinct.count() > MOST_INDEXED:
+    if method == "auto" and distinct.count() > MAX_INDEXED:
         return grid_join(events, distinct, axes)
     return index_join(events, distinct, axes)
 
 
 def collapse(rectangles: DataFrame, axes: Sequence[str]) -> DataFrame:
-    """Identical rectangles as one, with how many they are."""
+    """Return distinct rectangles with their multiplicity."""
     ends = [f"{axis}_{end}" for axis in axes for end in ("low", "high")]
     return rectangles.groupBy(*ends).agg(F.min("id").alias("rectangle"), F.count("*").alias("multiplicity"))
 
 
 def index_join(events: DataFrame, rectangles: DataFrame, axes: Sequence[str]) -> DataFrame:
-    """Events past an index of rectangles, which have a `rectangle` and a `multiplicity` each."""
+    """Return the pairs of events and rectangles (with `rectangle` and `multiplicity`), found by an index."""
     sides = [[f"{axis}_{end}" for axis in axes] for end in ("low", "high")]
     table = rectangles.select("rectangle", "multiplicity", *sides[0], *sides[1]).toArrow()
     low, high = (np.stack([table[name].to_numpy() for name in side], axis=1).astype(np.float64) for side in sides)
-    index = quickest(low, high)
+    index = fastest_index(low, high)
     names, counts = np.full(len(index), np.iinfo(np.int64).max), np.zeros(len(index), dtype=np.int64)
     np.minimum.at(names, index.distinct.of, table["rectangle"].to_numpy())
     np.add.at(counts, index.distinct.of, table["multiplicity"].to_numpy())
@@ -223,16 +224,16 @@ def index_join(events: DataFrame, rectangles: DataFrame, axes: Sequence[str]) ->
         for batch in batches:
             points = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in columns], axis=1)
             ids = batch.column("id").to_numpy()
-            for rows, found in index.match_batches(points):
-                pairs = [pa.array(ids[rows]), pa.array(names[found]), pa.array(counts[found])]
+            for rows, boxes in index.match_batches(points):
+                pairs = [pa.array(ids[rows]), pa.array(names[boxes]), pa.array(counts[boxes])]
                 yield pa.RecordBatch.from_arrays(pairs, names=["event", "rectangle", "multiplicity"])
 
     return events.select("id", *columns).mapInArrow(run, _PAIRS)
 
 
-def _check(events: DataFrame, rectangles: DataFrame, axes: Sequence[str], way: str) -> None:
-    if way not in ("auto", "index", "grid"):
-        raise ConfigError("no such way to match", way=way, known=["auto", "index", "grid"])
+def _check(events: DataFrame, rectangles: DataFrame, axes: Sequence[str], method: str) -> None:
+    if method not in ("auto", "index", "grid"):
+        raise ConfigError("unknown match method", way=method, known=["auto", "index", "grid"])
     needed = {"events": ["id", *(f"{axis}_at" for axis in axes)]}
     needed["rectangles"] = ["id", *(f"{axis}_{end}" for axis in axes for end in ("low", "high"))]
     for name, frame in (("events", events), ("rectangles", rectangles)):
@@ -242,15 +243,18 @@ def _check(events: DataFrame, rectangles: DataFrame, axes: Sequence[str], way: s
 
 
 def match_folder(
-    spark: SparkSession, folder: Path, out: Path, *, way: Way = "auto", progress: Progress | None = None
+    spark: SparkSession, folder: Path, out: Path, *, method: MatchMethod = "auto", progress: Progress | None = None
 ) -> dict[str, int]:
-    """Write all pairs of an event and a distinct rectangle; how many they are, and how many subscriptions hear."""
+    """Write all pairs of the events and the distinct rectangles of a workload.
+
+    Return the number of pairs, of matching subscriptions and of matched events.
+    """
     axes = read_manifest(folder)["axes"]
     events, rectangles = (spark.read.parquet(str((folder / name).resolve())) for name in ("events", "subscriptions"))
-    with new_folder(out) as unfinished, translated(out):
-        place = str((unfinished / "pairs").resolve())
-        pairs = match(events, rectangles, axes, way=way)
-        run_action(spark, lambda: pairs.write.parquet(place), progress)
+    with new_folder(out) as unfinished, spark_errors(out):
+        path = str((unfinished / "pairs").resolve())
+        pairs = match(events, rectangles, axes, method=method)
+        run_action(spark, lambda: pairs.write.parquet(path), progress)
         sums = [F.count("*"), F.sum("multiplicity"), F.countDistinct("event")]
-        row = spark.read.parquet(place).agg(*sums).collect()[0]
+        row = spark.read.parquet(path).agg(*sums).collect()[0]
     return {"pairs": row[0], "notifications": row[1] or 0, "events": row[2]}

@@ -1,14 +1,10 @@
-"""A workload as a folder: Parquet tables and a manifest with everything that it was made from.
+"""Workloads on Spark: the rows of a plan as DataFrames, and a folder of Parquet tables with a manifest.
 
-All is written beside the folder under another name; the manifest comes last, then the name. Whatever stops the job in
-between, there is no folder that looks complete.
+Rows are drawn in blocks. A row depends only on its number, so blocks may run in any number of partitions, and a task
+holds one block at a time.
 
-Folders that are either complete or not there.
-
-Workloads on Spark: the rows of a plan as DataFrames, and all of them as a folder of Parquet tables.
-
-Rows are drawn in blocks. A row depends on its number alone, so blocks may run anywhere, in any number of partitions;
-what a task holds is a block, however many rows there are.
+A folder is written under a temporary name and renamed at the end, so that it is either complete or does not exist. The
+manifest has all parameters.
 """
 
 from __future__ import annotations
@@ -39,9 +35,9 @@ UNFINISHED = ".unfinished"
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill under another name; it gets its own when the block ends well, and else nothing is left of it.
+    """Yield a temporary folder, which is renamed at the end of the block, and removed after an exception.
 
-    A process that is killed leaves the other name behind, which the next one removes.
+    If the process is killed, the temporary folder remains; the next call removes it.
     """
     check_new(out)
     unfinished = out.with_name(out.name + UNFINISHED)
@@ -56,48 +52,48 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 def check_new(out: Path) -> None:
-    """Refuse a folder that is there already, before anything is computed for it."""
+    """Raise an error if a folder exists, before anything is computed."""
     if out.exists():
-        raise ConfigError("there is something already: name another folder, or remove it", out=str(out))
+        raise ConfigError("the folder exists; name another one or remove it", out=str(out))
 
 
 BLOCK = 1 << 16
-"""rows that are drawn at once"""
+"""rows per block"""
 BLOCKS_A_PARTITION = 8
 MAX_PARTITIONS = 10_000
 
 
 def subscriptions(spark: SparkSession, plan: WorkloadPlan, *, partitions: int | None = None) -> DataFrame:
-    """All subscriptions of a plan; their order is that of their ids within a partition."""
-    return _drawn(spark, plan.subscriptions, plan.subscription_schema, plan.recipe.subscriptions, partitions)
+    """Return all subscriptions of a plan, in the order of their ids within a partition."""
+    return _draw_blocks(spark, plan.subscriptions, plan.subscription_schema, plan.recipe.subscriptions, partitions)
 
 
 def events(spark: SparkSession, plan: WorkloadPlan, *, partitions: int | None = None) -> DataFrame:
-    """All events of a plan."""
-    return _drawn(spark, plan.events, plan.event_schema, plan.recipe.events, partitions)
+    """Return all events of a plan."""
+    return _draw_blocks(spark, plan.events, plan.event_schema, plan.recipe.events, partitions)
 
 
 def brokers(spark: SparkSession, plan: WorkloadPlan) -> DataFrame:
-    """All brokers of a plan: a number, a region and a place each."""
-    found = plan.brokers.table()
-    return spark.createDataFrame(found.add_column(0, "id", pa.array(np.arange(found.num_rows))))
+    """Return all brokers of a plan: id, region and location."""
+    table = plan.brokers.table()
+    return spark.createDataFrame(table.add_column(0, "id", pa.array(np.arange(table.num_rows))))
 
 
 def table_step(frame: DataFrame, step: Callable[[pa.Table], pa.Table], schema: Any = None) -> DataFrame:
-    """A pure step on a small table, such as the members of a summary, as a transform: one task sees all rows.
+    """Apply a function to a small table, such as the members of a summary, as a transform in one task.
 
-    schema: of what comes out, by default that of what went in
+    schema: schema of the result, by default that of the input
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        taken = list(batches)
-        if taken:
-            yield from step(pa.Table.from_batches(taken)).to_batches()
+        rows = list(batches)
+        if rows:
+            yield from step(pa.Table.from_batches(rows)).to_batches()
 
     return frame.coalesce(1).mapInArrow(run, schema or frame.schema)
 
 
-def _drawn(
+def _draw_blocks(
     spark: SparkSession,
     draw: Callable[[Any], pa.RecordBatch],
     schema: pa.Schema,
@@ -115,18 +111,18 @@ def _drawn(
     return spark.range(0, blocks, 1, count).mapInArrow(run, from_arrow_schema(schema))
 
 
-def _partitions(blocks: int, asked: int | None) -> int:
-    if asked is None:
+def _partitions(blocks: int, requested: int | None) -> int:
+    if requested is None:
         return max(1, min(-(-blocks // BLOCKS_A_PARTITION), MAX_PARTITIONS))
-    if not 1 <= asked <= MAX_PARTITIONS:
-        raise ConfigError("outside its limits", partitions=asked, lowest=1, highest=MAX_PARTITIONS)
-    return asked
+    if not 1 <= requested <= MAX_PARTITIONS:
+        raise ConfigError("out of range", partitions=requested, lowest=1, highest=MAX_PARTITIONS)
+    return requested
 
 
 MANIFEST = "manifest.json"
 VERSION = 1
 RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
-"""the last line of a traceback from a task in Python"""
+"""start of the last line of a Python traceback from a task"""
 
 
 def generate(
@@ -138,37 +134,39 @@ def generate(
     partitions: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write a workload and return its manifest; the folder must not be there yet."""
+    """Write a workload and return its manifest. The folder must not exist."""
     plan = WorkloadPlan(summary, recipe)
-    told = _manifest(plan)
-    with new_folder(out) as folder, translated(out):
+    manifest = _manifest(plan)
+    with new_folder(out) as folder, spark_errors(out):
         _write_tables(spark, plan, folder, partitions, progress)
-        (folder / MANIFEST).write_text(json.dumps(told, indent=2) + "\n")
-    return told
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    return manifest
 
 
 @contextmanager
-def translated(out: Path) -> Iterator[None]:
-    """What Spark complains about in the block, as a failed job that says why."""
+def spark_errors(out: Path) -> Iterator[None]:
+    """Convert errors of Spark in the block to `JobFailed` with their cause."""
     try:
         yield
     except (ThinwireError, OSError):
         raise
-    except Exception as problem:  # a full disk is an error of Java that Spark does not translate
+    except Exception as problem:  # Spark passes some Java errors on, for example of a full disk
         raise JobFailed(f"nothing was written: {_reason(problem)}", out=str(out)) from problem
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished workload."""
+    """Return the manifest of a finished workload."""
     try:
-        found = json.loads((folder / MANIFEST).read_text())
+        manifest = json.loads((folder / MANIFEST).read_text())
     except FileNotFoundError:
-        raise ConfigError("no finished workload there: it has no manifest", folder=str(folder)) from None
+        raise ConfigError("no finished workload: there is no manifest", folder=str(folder)) from None
     except ValueError as problem:
-        raise ConfigError(f"its manifest is no JSON: {problem}", folder=str(folder)) from None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise ConfigError("its manifest is of another version: generate it anew", folder=str(folder), version=VERSION)
-    return found
+        raise ConfigError(f"the manifest is not JSON: {problem}", folder=str(folder)) from None
+    if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
+        raise ConfigError(
+            "the manifest has another version; generate the workload again", folder=str(folder), version=VERSION
+        )
+    return manifest
 
 
 def _write_tables(
@@ -186,8 +184,8 @@ def _write_tables(
         pq.write_table(table, folder / "summary" / f"{name}.parquet")
 
 
-def _write(frame: DataFrame, place: Path) -> None:
-    frame.write.parquet(str(place.resolve()))
+def _write(frame: DataFrame, path: Path) -> None:
+    frame.write.parquet(str(path.resolve()))
 
 
 def _manifest(plan: WorkloadPlan) -> dict[str, Any]:
@@ -203,17 +201,17 @@ def _manifest(plan: WorkloadPlan) -> dict[str, Any]:
 
 
 def digest(summary: Summary) -> str:
-    """A name for a summary that any change in it changes."""
-    found = sha256()
+    """Return a hash of a summary."""
+    hashed = sha256()
     for axis in summary.members.axes:
-        found.update(json.dumps([axis.name, axis.ids, axis.parents.tolist()]).encode())
+        hashed.update(json.dumps([axis.name, axis.ids, axis.parents.tolist()]).encode())
     for values in (summary.members.counts, summary.rates, summary.nodes.region, summary.nodes.points):
-        found.update(values.tobytes())
-    return found.hexdigest()
+        hashed.update(values.tobytes())
+    return hashed.hexdigest()
 
 
 def _reason(problem: BaseException) -> str:
-    """What was first in a chain of complaints, such as a full disk: the later ones only say that something failed."""
+    """Return the root cause of a chain of errors, such as a full disk."""
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
     causes = [line.strip().removeprefix("Caused by: ") for line in lines if line.strip().startswith("Caused by: ")]
     raised = [line for line in lines if RAISED.match(line)]
