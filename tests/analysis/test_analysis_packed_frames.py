@@ -5,12 +5,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from thinwire.analysis import EXACT, EventClock, Strategy, Wanted, evaluate_together, grid, plan_of
-from thinwire.analysis.analysis_run import one_by_one, staged
-from thinwire.analysis.packed_frames import EXPIRES, SLOT, Packing, learn
-from thinwire.analysis.publisher_run import TimedPublisher
-from thinwire.analysis.report import AnalysisReport
-from thinwire.analysis.work_folder import Stood, write_sorted
+from thinwire.analysis import EXACT, AnalysisRequest, Strategy, analyze_sorted, evaluate, grid
+from thinwire.analysis.event_columns import EventClock
+from thinwire.analysis.event_files import RecordedEvent
+from thinwire.analysis.publisher_run import EXPIRES, SLOT, FramePacking, TimedPublisher, train_dictionary
+from thinwire.analysis.work_folder import WorkFolder, write_sorted
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.schema import Property, Schema
 from thinwire.wire import FrameKind
@@ -37,12 +36,12 @@ def batch(events):
 
 
 def dictionary():
-    return learn([batch(EVENTS[:450])], SCHEMA, JSON.link_config(SCHEMA, {}), EventClock(SCHEMA))
+    return train_dictionary([batch(EVENTS[:450])], SCHEMA, JSON.stream_config(SCHEMA, {}), EventClock(SCHEMA))
 
 
-def really(events, packing, used):
+def publish_packed(events, packing, used):
     """The frames of a publisher that packs, and how many events a subscriber makes of them."""
-    config, now = JSON.link_config(SCHEMA, {}), float(events[0]["time"])
+    config, now = JSON.stream_config(SCHEMA, {}), float(events[0]["time"])
     publisher = StreamEncoder(SCHEMA, config, now=now)
     subscriber = StreamDecoder([SCHEMA], dictionaries=lambda hash: used)
     if packing != "none":
@@ -54,26 +53,27 @@ def really(events, packing, used):
         while publisher.due <= event["time"]:
             frames += publisher.poll(publisher.due)
         frames += publisher.publish(event, event["time"])
-    told = [delivery for frame in frames for delivery in subscriber.receive(frame, now=0.0)]
-    return frames, sum(isinstance(one, dict) for one in told)
+    deliveries = [delivery for frame in frames for delivery in subscriber.receive(frame, now=0.0)]
+    return frames, sum(isinstance(delivery, dict) for delivery in deliveries)
 
 
 @pytest.mark.parametrize("packing", ["none", "deflate", "dictionary"])
 def test_frames_are_as_long_as_those_of_a_publisher_that_packs(packing):
     used = dictionary() if packing == "dictionary" else None
     held_out = EVENTS[450:]
-    pace, packed, made = TimedPublisher(SCHEMA, JSON.link_config(SCHEMA, {}), BEGIN + 450.0), Packing(packing, used), []
+    publisher = TimedPublisher(SCHEMA, JSON.stream_config(SCHEMA, {}), BEGIN + 450.0)
+    frame_packing, frames = FramePacking(packing, used), []
     rows = batch(held_out)
-    for told in [pace.start(), *pace.publish(rows, EventClock(SCHEMA).read(rows))]:
-        found = packed.packed(told)
+    for run in [publisher.start(), *publisher.publish(rows, EventClock(SCHEMA).read(rows))]:
+        found = frame_packing.pack(run)
         assert len(found.times) == len(found.frames)
-        assert [found.frames[place][0] & 0x0F for place in found.alone] == [FrameKind.KEY] * len(found.alone)
-        made += found.frames
-    expected, events = really(held_out, packing, used)
-    assert [frame[0] & 0x0F for frame in made] == [frame[0] & 0x0F for frame in expected]
-    differing = [(one[0] & 0x0F, len(other) - len(one)) for one, other in zip(made, expected, strict=True)]
+        assert {found.frames[index][0] & 0x0F for index in found.round_starts} <= {FrameKind.KEY}
+        frames += found.frames
+    expected, events = publish_packed(held_out, packing, used)
+    assert [frame[0] & 0x0F for frame in frames] == [frame[0] & 0x0F for frame in expected]
+    differing = [(one[0] & 0x0F, len(other) - len(one)) for one, other in zip(frames, expected, strict=True)]
     assert {kind for kind, longer in differing if longer} <= {FrameKind.HEARTBEAT}, (
-        "which tell how many frames there were"
+        "heartbeats contain the number of frames"
     )
     assert max(longer for _, longer in differing) <= 1
     assert events == len(held_out)
@@ -82,32 +82,29 @@ def test_frames_are_as_long_as_those_of_a_publisher_that_packs(packing):
 def test_a_dictionary_saves_and_is_paid_for_once():
     used = dictionary()
     strategies = [replace(JSON, packing=packing) for packing in ("none", "deflate", "dictionary")]
-    plain, deflated, packed = evaluate_together(
-        [batch(EVENTS[450:])], SCHEMA, strategies, {}, timed=False, dictionary=used
-    )
+    plain, deflated, packed = evaluate([batch(EVENTS[450:])], SCHEMA, strategies, {}, with_cpu=False, dictionary=used)
     assert packed.total.frame < deflated.total.frame <= plain.total.frame
     assert packed.total.data < plain.total.data / 2
     assert packed.start.dictionary > 0
     assert packed.running.dictionary == packed.end.dictionary == plain.total.dictionary == 0
     assert packed.total.link < plain.total.link
-    assert all(one.kept for one in (plain, deflated, packed))
-    nothing = evaluate_together([batch(EVENTS[450:])], SCHEMA, strategies[1:], {}, timed=False)
+    assert all(one.is_guarantee_met for one in (plain, deflated, packed))
+    nothing = evaluate([batch(EVENTS[450:])], SCHEMA, strategies[1:], {}, with_cpu=False)
     assert nothing[0].total.frame == nothing[1].total.frame, "without a dictionary it is deflate"
 
 
-def test_nothing_is_learnt_from_too_little():
-    assert learn([batch(EVENTS[:5])], SCHEMA, JSON.link_config(SCHEMA, {}), EventClock(SCHEMA)) is None
+def test_too_few_events_train_no_dictionary():
+    assert train_dictionary([batch(EVENTS[:5])], SCHEMA, JSON.stream_config(SCHEMA, {}), EventClock(SCHEMA)) is None
 
 
-def test_an_analysis_learns_from_the_first_part_and_plans_with_it(tmp_path):
-    rows = [Stood(float(BEGIN + n), "doors.jsonl", n + 1, event) for n, event in enumerate(EVENTS)]
-    write_sorted(tmp_path / "sorted", rows)
+def test_an_analysis_trains_on_the_first_part_and_plans_with_the_dictionary(tmp_path):
+    rows = [RecordedEvent(float(BEGIN + n), "doors.jsonl", n + 1, event) for n, event in enumerate(EVENTS)]
+    folder = WorkFolder(tmp_path)
+    write_sorted(folder.sorted_folder, rows)
     strategies = grid([EXACT], (("json", "auto"),), (0.005,))
-    wanted = Wanted("doors", strategies, schema=SCHEMA, chunk=200)
-    report = staged(tmp_path, wanted, one_by_one)
-    assert [one.name for one in report.judged] == [one.name for one in strategies]
+    report = analyze_sorted(folder, AnalysisRequest("doors", strategies, schema=SCHEMA, chunk=200))
+    assert [one.name for one in report.strategies] == [one.name for one in strategies]
     assert report.chosen.outcome.strategy.packing == "dictionary"
     assert report.chosen.outcome.publish_cpu is not None
-    assert report.chosen.outcome.kept
-    plan = plan_of(AnalysisReport([report]))
-    assert plan.topic("doors").settings.dictionaries
+    assert report.chosen.outcome.is_guarantee_met
+    assert report.to_plan().topic("doors").settings.dictionaries

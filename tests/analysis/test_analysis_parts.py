@@ -1,4 +1,4 @@
-"""The parts of a dry run: reading, splitting, learning, choosing, the report and its plan."""
+"""The parts of an analysis: reading, splitting, learning, choosing, the report and its plan."""
 
 import gzip
 import json
@@ -18,26 +18,21 @@ from hypothesis import strategies as st
 from thinwire.analysis import (
     EXACT,
     AnalysisOutcome,
-    AnalysisReport,
-    EventClock,
+    AnalysisRequest,
     Goal,
-    Judged,
     Level,
+    RatedStrategy,
     Rejects,
     Strategy,
-    Wanted,
-    batch_of,
-    choose,
-    events_of,
+    analyze_files,
     grid,
-    in_process,
-    pareto,
-    plan_of,
-    read_events,
-    render,
-    study,
+    render_page,
 )
-from thinwire.analysis.work_folder import SortedEvents, Stood, write_sorted
+from thinwire.analysis.event_columns import EventClock, to_batch, to_events
+from thinwire.analysis.event_files import RecordedEvent, read_events
+from thinwire.analysis.property_cost import measure_property_costs
+from thinwire.analysis.strategy_choice import choose_strategy, pareto_front
+from thinwire.analysis.work_folder import SortedEvents, write_sorted
 from thinwire.errors import ConfigError
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_plan import read_plan, write_plan
@@ -64,12 +59,12 @@ def written(path, events, *more):
 def report(tmp_path_factory):
     path = written(tmp_path_factory.mktemp("report") / "a.jsonl", readings(600), "<script>alert(1)</script>")
     strategies = grid(levels=(EXACT, HALF), lingers=(0.005, 5.0))
-    found = in_process([path], Wanted("building.rooms", strategies=strategies))
-    return AnalysisReport([found], command="thinwire analyze a.jsonl", version="0")
+    found = analyze_files([path], AnalysisRequest("building.rooms", strategies=strategies))
+    return replace(found, command="thinwire analyze a.jsonl", version="0")
 
 
 class Page(HTMLParser):
-    """Notes what a browser would fetch, and whether tags are closed."""
+    """Collects resources that a browser would fetch, and checks that tags are closed."""
 
     def __init__(self):
         super().__init__()
@@ -89,8 +84,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_needs_nothing_but_itself(report):
-    text = render(report)
+def test_the_page_has_no_external_resources(report):
+    text = render_page(report)
     page = Page()
     page.feed(text)
     assert page.open == []
@@ -100,37 +95,36 @@ def test_the_page_needs_nothing_but_itself(report):
     assert "@import" not in text
     assert "url(http" not in text
     assert "&lt;script&gt;" in text
-    assert report.topics[0].chosen.name in text
+    assert report.chosen.name in text
     assert "thinwire analyze a.jsonl" in text
 
 
-def test_the_plan_says_what_was_chosen(report):
-    plan = plan_of(report)
+def test_the_plan_has_the_chosen_strategy(report):
+    plan = report.to_plan()
     assert read_plan(write_plan(plan)) == plan
-    topic, chosen = plan.topic("building.rooms"), report.topics[0].chosen
-    assert topic.schema == report.topics[0].learned.schema
+    topic, chosen = plan.topic("building.rooms"), report.chosen
+    assert topic.schema == report.training.schema
     assert topic.expected["link_saving"] == pytest.approx(chosen.link_saving, abs=1e-4)
     assert topic.linger == chosen.outcome.strategy.linger <= Goal().max_linger
 
 
 def test_figures_are_of_the_part_held_out(report):
-    [topic] = report.topics
-    assert topic.learned.events == 300
-    assert {one.outcome.events for one in topic.judged} == {300}
-    assert all(one.outcome.kept for one in topic.judged)
-    assert {cost.level for cost in topic.properties} == {"exact", "0.5 %"}
-    names = {one.outcome.strategy.name for one in topic.judged}
-    assert len(names) == len(topic.judged) == 16
+    assert report.training.events == 300
+    assert {one.outcome.events for one in report.strategies} == {300}
+    assert all(one.outcome.is_guarantee_met for one in report.strategies)
+    assert {cost.level for cost in report.properties} == {"exact", "0.5 %"}
+    names = {one.outcome.strategy.name for one in report.strategies}
+    assert len(names) == len(report.strategies) == 16
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_learnt_from_what_is_held_out(seed, tmp_path):
+def test_held_out_events_do_not_change_schema_and_ranges(seed, tmp_path):
     rng = np.random.default_rng(seed)
     strange = [{**event, "air": {"heat": float(rng.normal(0, 1e6))}} for event in readings(40, 40)]
     strange[::2] = [{**event, "more": "x"} for event in strange[::2]]
-    wanted = Wanted("rooms", strategies=[Strategy(EXACT)])
+    request = AnalysisRequest("rooms", strategies=[Strategy(EXACT)])
     usual, odd = (
-        in_process([written(tmp_path / "a.jsonl", [*readings(40), *second])], wanted).learned
+        analyze_files([written(tmp_path / "a.jsonl", [*readings(40), *second])], request).training
         for second in (readings(40, 40), strange)
     )
     assert usual == odd
@@ -141,7 +135,7 @@ def test_nothing_is_learnt_from_what_is_held_out(seed, tmp_path):
 def test_a_cut_puts_every_instant_on_one_side(instants, share):
     times = sorted(map(float, instants))
     with TemporaryDirectory() as folder:
-        write_sorted(Path(folder) / "sorted", [Stood(at, "a", n, {}) for n, at in enumerate(times)])
+        write_sorted(Path(folder) / "sorted", [RecordedEvent(at, "a", n, {}) for n, at in enumerate(times)])
         events = SortedEvents(Path(folder) / "sorted")
         if times[0] == times[-1]:
             with pytest.raises(ConfigError, match="too few instants"):
@@ -152,7 +146,7 @@ def test_a_cut_puts_every_instant_on_one_side(instants, share):
     assert cut <= max(share * len(times), times.count(times[0]))
 
 
-def test_bad_lines_are_counted_and_kept(tmp_path):
+def test_bad_lines_are_counted_and_sampled(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     lines = [b'{"t": 1}', b"{half", b"[1]", b"", b'{"t": 2}', b"\xff\xfe", b'{"t": 3}']
     path.write_bytes(gzip.compress(b"\n".join(lines)))
@@ -185,9 +179,9 @@ def test_events_become_columns_and_events_again():
         ],
     )
     events = [{"room": "a", "air": {"heat": 20.5}, "raw": {"x": [1, None]}}, {"room": "b", "air": {"heat": 2.0}}]
-    made = batch_of([*events, {"room": "a", "air": 5}, {"room": "a", "air": {"heat": "x"}}], schema)
-    assert events_of(made.batch, schema) == events
-    assert [place for place, _ in made.unfit] == [2, 3]
+    converted = to_batch([*events, {"room": "a", "air": 5}, {"room": "a", "air": {"heat": "x"}}], schema)
+    assert to_events(converted.batch, schema) == events
+    assert [index for index, _ in converted.unfit] == [2, 3]
 
 
 def test_clocks_read_every_form_of_time():
@@ -198,35 +192,35 @@ def test_clocks_read_every_form_of_time():
     texts = pa.RecordBatch.from_pydict({"time": ["1970-01-01T00:00:01.5Z", "never", "1970-01-01T00:00:02.5Z"]})
     assert EventClock(odd).read(texts).tolist() == [1.5, 1.5, 2.5]
     timeless = Schema("e", [Property("t", "number", step="0.1")])
-    with pytest.raises(ConfigError, match="tell no time"):
+    with pytest.raises(ConfigError, match="have no time"):
         EventClock(timeless)
     assert EventClock(timeless, rate=2.0).read(pa.RecordBatch.from_pydict({"t": [1.0, 2.0]})).tolist() == [0.0, 0.5]
 
 
-def judged(saving, error, *, level=EXACT, linger=0.005, cpu=1e-5):
+def rated(saving, error, *, level=EXACT, linger=0.005, cpu=1e-5):
     outcome = AnalysisOutcome("rooms", Strategy(level, linger=linger), 0.0, 1.0, publish_cpu=cpu, receive_cpu=cpu)
-    return Judged(outcome, saving, saving, saving, saving, error)
+    return RatedStrategy(outcome, saving, saving, saving, saving, error)
 
 
-def test_the_front_leaves_out_what_is_beaten_in_everything():
-    good, coarse, late = judged(0.8, 0.0), judged(0.9, 0.01, level=HALF), judged(0.85, 0.0, linger=0.1)
-    beaten, costly = judged(0.7, 0.001, level=HALF), judged(0.8, 0.0, cpu=1e-3)
-    assert pareto([good, coarse, beaten, late, costly]) == [coarse, late, good]
+def test_the_front_has_no_dominated_strategies():
+    good, coarse, late = rated(0.8, 0.0), rated(0.9, 0.01, level=HALF), rated(0.85, 0.0, linger=0.1)
+    beaten, costly = rated(0.7, 0.001, level=HALF), rated(0.8, 0.0, cpu=1e-3)
+    assert pareto_front([good, coarse, beaten, late, costly]) == [coarse, late, good]
 
 
-def test_the_choice_keeps_to_what_was_asked():
+def test_the_choice_meets_the_goal():
     levels = [Level("0.1 %", 0.001), Level("0.5 %", 0.005), Level("1 %", 0.01)]
-    savings = [judged(0.5, 0.0), *(judged(s, v.share, level=v) for s, v in zip([0.8, 0.85, 0.88], levels, strict=True))]
-    assert choose(savings).outcome.strategy.level.name == "0.1 %"
-    assert choose(savings, Goal(level="exact")) is savings[0]
-    late = judged(0.99, 0.0, linger=10.0)
-    assert choose([*savings, late], Goal(level="exact")) is savings[0]
-    assert choose([*savings, late], Goal(level="exact", max_linger=10.0)) is late
+    savings = [rated(0.5, 0.0), *(rated(s, v.share, level=v) for s, v in zip([0.8, 0.85, 0.88], levels, strict=True))]
+    assert choose_strategy(savings).outcome.strategy.level.name == "0.1 %"
+    assert choose_strategy(savings, Goal(level="exact")) is savings[0]
+    late = rated(0.99, 0.0, linger=10.0)
+    assert choose_strategy([*savings, late], Goal(level="exact")) is savings[0]
+    assert choose_strategy([*savings, late], Goal(level="exact", max_linger=10.0)) is late
     with pytest.raises(ConfigError, match="no such level"):
-        choose(savings, Goal(level="2 %"))
+        choose_strategy(savings, Goal(level="2 %"))
     broken = replace(savings[0], outcome=replace(savings[0].outcome, missing=1))
-    with pytest.raises(ConfigError, match="keeps its promise"):
-        choose([broken])
+    with pytest.raises(ConfigError, match="keeps its bounds"):
+        choose_strategy([broken])
 
 
 def test_a_property_costs_what_leaving_it_out_saves():
@@ -237,18 +231,21 @@ def test_a_property_costs_what_leaving_it_out_saves():
     rng = np.random.default_rng(5)
     busy = np.round(rng.normal(20, 3, 2_000), 1)
     batch = pa.RecordBatch.from_pydict({"room": ["a"] * 2_000, "busy": busy, "idle": [4] * 2_000})
-    exact, loose = Level("exact"), Level("loose", asked=(("busy", 100.0),))
-    costs = {(cost.property, cost.level): cost for cost in study(batch, schema, [exact, loose], {"busy": (0, 40)})}
+    exact, loose = Level("exact"), Level("loose", requested=(("busy", 100.0),))
+    costs = {
+        (cost.property, cost.level): cost
+        for cost in measure_property_costs(batch, schema, [exact, loose], {"busy": (0, 40)})
+    }
     assert costs["busy", "exact"].bytes_per_event > 1
-    assert costs["busy", "exact"].told > 0.9
-    assert costs["idle", "exact"].told < 0.01
+    assert costs["busy", "exact"].sent_share > 0.9
+    assert costs["idle", "exact"].sent_share < 0.01
     assert costs["busy", "loose"].bytes_per_event < 0.1
     assert costs["busy", "loose"].tolerance == 100.0
 
 
 def test_levels_name_absolute_and_relative_tolerances():
     schema = Schema("rooms", [Property("t", "number", step="0.1"), Property("state", "enum", domain="status")])
-    asked = Level("asked", 0.01, asked=(("t", 0.3),))
+    asked = Level("asked", 0.01, requested=(("t", 0.3),))
     assert asked.tolerances(schema, {"t": (0.0, 10.0)}) == {"t": 0.3}
     assert EXACT.tolerances(schema, {"t": (0.0, 10.0)}) == {}
     assert json.dumps(Level("1 %", 0.01).tolerances(schema, {"t": (0.0, 10.0)})) == '{"t": 0.1}'

@@ -1,4 +1,4 @@
-"""A dry run joins frames into messages as a live outbox does: here the outbox itself is asked, in time of its own."""
+"""The messages of an analysis are those of the client's outbox, here in virtual time."""
 
 import asyncio
 import selectors
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.analysis.message_batches import Joiner
-from thinwire.analysis.socket_bytes import FENCE_AFTER, Sockets
+from thinwire.analysis.message_batches import FENCE_AFTER, MessageBatcher, SocketBytes
 from thinwire.client.outbox import Outbox
 from thinwire.codec import StreamEncoder
 from thinwire.errors import ConfigError
@@ -23,8 +22,8 @@ ROUND_TRIP = 0.0071
 GAPS = st.sampled_from([0.0, 0.01, 0.02, 0.13])
 
 
-class Hasty(selectors.DefaultSelector):
-    """Never waits: what it would have waited for has passed."""
+class VirtualTimeSelector(selectors.DefaultSelector):
+    """Advances the time instead of waiting."""
 
     now = 0.0
 
@@ -34,7 +33,7 @@ class Hasty(selectors.DefaultSelector):
 
 
 class Store:
-    """A broker that takes a while to store a message."""
+    """A broker that stores a message after the round trip time."""
 
     capabilities = SimpleNamespace(max_payload=1 << 20)
 
@@ -60,8 +59,8 @@ async def outbox_messages(frames, linger, max_batch):
     return store.payloads
 
 
-def told_by_outbox(frames, linger, max_batch):
-    selector = Hasty()
+def run_outbox(frames, linger, max_batch):
+    selector = VirtualTimeSelector()
     loop = asyncio.SelectorEventLoop(selector)
     loop.time = lambda: selector.now
     try:
@@ -83,41 +82,43 @@ def frame_of(size):
 def test_messages_are_those_of_the_outbox(steps, linger, max_batch):
     times = list(accumulate(gap for gap, _ in steps))
     frames = [frame_of(size) for _, size in steps]
-    payloads = told_by_outbox(list(zip(times, frames, strict=True)), linger, max_batch)
-    joiner = Joiner(linger, max_batch, round_trip=ROUND_TRIP)
+    payloads = run_outbox(list(zip(times, frames, strict=True)), linger, max_batch)
+    batcher = MessageBatcher(linger, max_batch, round_trip=ROUND_TRIP)
     messages = []
     for place, (time, frame) in enumerate(zip(times, frames, strict=True)):
-        joiner.put([time], [len(frame)], [0] if frame is KEY else [])
-        # what leaves now may still wait for a frame of the same instant
+        batcher.put([time], [len(frame)], [0] if frame is KEY else [])
+        # a message of this instant may still get a frame of the same instant
         if place + 1 < len(times) and times[place + 1] > time:
-            messages += joiner.advance(time)
-    messages += joiner.close()
+            messages += batcher.advance(time)
+    messages += batcher.close()
     assert [message.size for message in messages] == [len(payload) for payload in payloads]
     assert [message.frames for message in messages] == [len(split(payload)) for payload in payloads]
-    assert [message.alone for message in messages] == [payload == KEY for payload in payloads]
+    assert [message.starts_round for message in messages] == [payload == KEY for payload in payloads]
 
 
-def test_a_message_says_how_long_nothing_was_acknowledged():
-    joiner = Joiner(0.5, round_trip=0.25)
-    joiner.put([0.0, 10.0], [5, 5])
-    first, second = joiner.close()
+def test_a_message_has_the_time_since_the_last_acknowledgement():
+    batcher = MessageBatcher(0.5, round_trip=0.25)
+    batcher.put([0.0, 10.0], [5, 5])
+    first, second = batcher.close()
     assert (first.time, second.time, second.idle) == (0.5, 10.5, 9.75)
 
 
 @pytest.mark.parametrize("linger", [-1.0, float("inf")])
-def test_a_linger_that_cannot_be_is_refused(linger):
+def test_invalid_lingers_are_rejected(linger):
     with pytest.raises(ConfigError, match="linger"):
-        Joiner(linger)
+        MessageBatcher(linger)
 
 
-def test_pauses_cost_headers_and_the_broker_s_own_words():
-    swift, slow, silent = (Sockets.of_topic("rooms") for _ in range(3))
-    plain = swift.message(100)
-    assert slow.message(100, idle=FENCE_AFTER) > plain
-    assert silent.message(100, idle=12.0) > slow.message(100, idle=FENCE_AFTER)
-    assert Sockets.of_json("rooms").message(100, idle=FENCE_AFTER) == Sockets.of_json("rooms").message(100)
+def test_pauses_cost_headers_and_heartbeats_of_the_broker():
+    swift, slow, silent = (SocketBytes.of_topic("rooms") for _ in range(3))
+    plain = swift.count_message(100)
+    assert slow.count_message(100, idle=FENCE_AFTER) > plain
+    assert silent.count_message(100, idle=12.0) > slow.count_message(100, idle=FENCE_AFTER)
+    assert SocketBytes.of_json("rooms").count_message(100, idle=FENCE_AFTER) == SocketBytes.of_json(
+        "rooms"
+    ).count_message(100)
 
 
-def test_a_payload_travels_twice():
-    one, other = Sockets.of_topic("rooms"), Sockets.of_topic("rooms")
-    assert other.message(150) - one.message(120) == 60
+def test_a_payload_is_counted_twice():
+    one, other = SocketBytes.of_topic("rooms"), SocketBytes.of_topic("rooms")
+    assert other.count_message(150) - one.count_message(120) == 60

@@ -7,14 +7,14 @@ from datetime import datetime
 
 import pytest
 
-from thinwire.analysis import EXACT, Level, Wanted, grid, plan_of
-from thinwire.analysis.promise_check import Checker
+from thinwire.analysis import EXACT, AnalysisRequest, Level, grid
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
 from thinwire.client import connect
 from thinwire.demo import building
 from thinwire.ledger import RowTally
 from thinwire.spark.jobs.analyze import analyze
+from thinwire.testing.guarantee_checker import GuaranteeChecker
 from thinwire.topics.topic_plan import load_plan, write_plan
 
 TOPIC = "plant.rooms"
@@ -29,10 +29,9 @@ def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
     path = tmp_path / "plants.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in recorded))
     levels = (EXACT, Level("2 %", 0.02))
-    wanted = Wanted(TOPIC, grid(levels, lingers=(0.1,)), time="timestamp", dimensions=["plant"], chunk=150)
-    report = analyze(spark, [str(path)], wanted)
-    [found] = report.topics
-    (tmp_path / "plan.toml").write_text(write_plan(plan_of(report)))
+    request = AnalysisRequest(TOPIC, grid(levels, lingers=(0.1,)), time="timestamp", dimensions=["plant"], chunk=150)
+    found = analyze(spark, [str(path)], request)
+    (tmp_path / "plan.toml").write_text(write_plan(found.to_plan()))
     plan = load_plan(tmp_path / "plan.toml").topic(TOPIC)
 
     held_out = sorted(recorded, key=_seconds)[-found.chosen.outcome.events :]
@@ -47,7 +46,7 @@ def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
 
 async def _live(plan, events) -> tuple[int, int, int]:
     """Publish the events as they came, with the plan; bytes of frames, bytes on the sockets, events that arrived."""
-    checker = Checker(plan.schema, plan.link_config.demand, RowTally("live"))
+    checker = GuaranteeChecker(plan.schema, plan.link_config.demand, RowTally("live"))
     arrived = 0
     async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port) as proxy:
         url = f"nats://{LOOPBACK}:{proxy.port}"
@@ -81,7 +80,7 @@ async def _live(plan, events) -> tuple[int, int, int]:
             frames = out.counts.frame_bytes
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
-    assert checker.kept
+    assert checker.is_guarantee_met
     return frames, link, arrived
 
 

@@ -1,4 +1,4 @@
-"""The log of a topic as the input of a dry run, through the verb: what its events tell from a file."""
+"""The log of a topic as the input of `thinwire analyze`, compared with the same events in a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_setup import broker, publish, rooms
 
-from thinwire.analysis import EXACT, Level, Wanted, grid, in_process
+from thinwire.analysis import EXACT, AnalysisRequest, Level, analyze_files, grid
 from thinwire.cli.main import main
 from thinwire.topics.topic_plan import load_plan
 
@@ -34,9 +34,9 @@ def test_a_topic_is_analysed_as_its_events_in_a_file_are(
     file = tmp_path / "rooms.jsonl"
     file.write_text("".join(json.dumps(event) + "\n" for event in live))
     strategies = grid((EXACT, Level("1 %", 0.01)), lingers=(0.1,))
-    alone = in_process([file], Wanted(TOPIC, strategies, schema=rooms(TOPIC)))
+    alone = analyze_files([file], AnalysisRequest(TOPIC, strategies, schema=rooms(TOPIC)))
     names = ("frame_bytes", "link_bytes", "messages")
-    totals = {one.name: one.outcome.total for one in alone.judged}
+    totals = {one.name: one.outcome.total for one in alone.strategies}
     assert {one["strategy"]: tuple(one[name] for name in names) for one in found["strategies"]} == {
         name: (total.frame, total.link, total.messages) for name, total in totals.items()
     }

@@ -67,8 +67,8 @@ def test_the_machine_is_named():
 
 def test_references_match_their_names():
     event = {"room": "11.1", "t": 20.5}
-    assert references.packed_json(event) == zlib.compress(json.dumps(event).encode(), 6, wbits=-15)
-    assert references.unpacked_json(references.packed_json(event)) == event
+    assert speed.pack_json(event) == zlib.compress(json.dumps(event).encode(), 6, wbits=-15)
+    assert speed.unpack_json(speed.pack_json(event)) == event
     assert references.compact_json(event) == b'{"room":"11.1","t":20.5}'
 
 

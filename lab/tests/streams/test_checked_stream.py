@@ -2,11 +2,11 @@
 
 import pytest
 
-from thinwire.analysis.promise_check import Checker
 from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import GuaranteeViolated
 from thinwire.ledger import RowTally
 from thinwire.schema import Event, Property, Schema
+from thinwire.testing.guarantee_checker import GuaranteeChecker
 from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
 
 ROOMS = Schema(
@@ -26,7 +26,7 @@ def delivered(values, *, bound=0.5, ordinal=1, source=("11.1",)):
 
 @pytest.fixture
 def checker():
-    checker = Checker(ROOMS, Demand(default_tolerance=0.5))
+    checker = GuaranteeChecker(ROOMS, Demand(default_tolerance=0.5))
     checker.sent(ACTUAL)
     return checker
 
@@ -34,7 +34,7 @@ def checker():
 @pytest.mark.parametrize("heat", [20.5, 20.0, 21.0])
 def test_within_the_bound_is_kept(checker, heat):
     checker.delivered(delivered({"t": heat}))
-    assert checker.kept
+    assert checker.is_guarantee_met
     assert checker.worst == pytest.approx(abs(heat - 20.5) / 0.5)
 
 
@@ -60,12 +60,12 @@ def test_every_breach_is_seen(checker, event):
 
 def test_what_never_arrives_is_missing(checker):
     assert checker.missing == 1
-    assert not checker.kept
+    assert not checker.is_guarantee_met
 
 
 def test_a_tally_takes_every_error_over():
     tally = RowTally("run", role="subscriber")
-    checker = Checker(ROOMS, Demand(default_tolerance=0.5), tally)
+    checker = GuaranteeChecker(ROOMS, Demand(default_tolerance=0.5), tally)
     checker.sent(ACTUAL)
     checker.delivered(delivered({"t": 20.9}))
     row = tally.row()
@@ -79,7 +79,7 @@ def test_heartbeats_of_a_quiet_hour_are_counted():
         for number in range(3):
             link.publish(ACTUAL, now=number * pause)
         link.close()
-        assert link.checker.kept
+        assert link.checker.is_guarantee_met
         assert link.checker.checked == 3
     assert quiet.counts.frames > busy.counts.frames + 2 * 350
     assert quiet.counts.data_bytes == busy.counts.data_bytes
@@ -99,7 +99,7 @@ def test_switches_of_auto_are_counted():
         for event in ramp:
             link.publish(event, now=0.0)
         link.close()
-        assert link.checker.kept
+        assert link.checker.is_guarantee_met
     assert links["last"].switches == 0
     assert links["auto"].switches > 0
     assert links["auto"].counts.frame_bytes < links["last"].counts.frame_bytes

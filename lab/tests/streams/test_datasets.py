@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from thinwire.analysis.promise_check import Checker
 from thinwire.errors import MissingData
+from thinwire.testing.guarantee_checker import GuaranteeChecker
 from thinwire_lab.bench import recording_requirements as gate
 from thinwire_lab.bench.benchmark import NEEDS_DATA, Setting
 from thinwire_lab.streams import datasets
@@ -93,8 +93,8 @@ def test_deflate_is_the_smaller_baseline():
 
 
 def test_a_breach_spoils_the_row_whatever_its_size(folder, monkeypatch):
-    sent = Checker.sent
-    monkeypatch.setattr(Checker, "sent", lambda self, event: sent(self, {**event, "last_reported": 0}))
+    sent = GuaranteeChecker.sent
+    monkeypatch.setattr(GuaranteeChecker, "sent", lambda self, event: sent(self, {**event, "last_reported": 0}))
     bikes = next(bar for bar in gate.BARS if bar.name == "bike share")
     for row in bikes.measure(Setting(data=folder)):
         assert row.holds is False

@@ -1,89 +1,45 @@
-"""The dry run: what each way to publish would save on recorded events, and what error it would make. No Spark here."""
+"""Evaluation of publishing strategies on recorded events: bytes, errors and CPU time. Without Spark."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.analysis.analysis_run import CHUNK, Wanted, in_process, one_by_one, staged
-    from thinwire.analysis.event_columns import batch_of, events_of
-    from thinwire.analysis.event_files import LocatedEvent, Reject, Rejects, kind_of, read_events
-    from thinwire.analysis.event_times import EventClock
-    from thinwire.analysis.json_baseline import Baseline, merge_baselines, weigh
-    from thinwire.analysis.property_cost import Learned, PropertyCost, merge_ranges, ranges_of, study
-    from thinwire.analysis.report import AnalysisReport, TopicReport, plan_of, render
-    from thinwire.analysis.strategies import (
-        EXACT,
-        LEVELS,
-        LINGERS,
-        AnalysisOutcome,
-        Bytes,
-        Level,
-        Strategy,
-        grid,
-        merge,
-        same_frames,
-    )
-    from thinwire.analysis.strategy_choice import Goal, Judged, choose, judge, pareto
-    from thinwire.analysis.strategy_evaluation import evaluate, evaluate_together
+    from thinwire.analysis.analysis_run import AnalysisRequest, analyze_files, analyze_sorted
+    from thinwire.analysis.event_files import Reject, Rejects
+    from thinwire.analysis.report import AnalysisReport
+    from thinwire.analysis.report_page import render_page
+    from thinwire.analysis.strategies import EXACT, AnalysisOutcome, Level, Strategy, grid
+    from thinwire.analysis.strategy_choice import Goal, RatedStrategy
+    from thinwire.analysis.strategy_evaluation import evaluate
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "analysis_run": "CHUNK Wanted in_process one_by_one staged",
-            "event_columns": "batch_of events_of",
-            "event_files": "LocatedEvent Reject Rejects kind_of read_events",
-            "event_times": "EventClock",
-            "json_baseline": "Baseline merge_baselines weigh",
-            "property_cost": "Learned PropertyCost merge_ranges ranges_of study",
-            "report": "AnalysisReport TopicReport plan_of render",
-            "strategies": "AnalysisOutcome Bytes EXACT LEVELS LINGERS Level Strategy grid merge same_frames",
-            "strategy_choice": "Goal Judged choose judge pareto",
-            "strategy_evaluation": "evaluate evaluate_together",
+            "analysis_run": "AnalysisRequest analyze_files analyze_sorted",
+            "event_files": "Reject Rejects",
+            "report": "AnalysisReport",
+            "report_page": "render_page",
+            "strategies": "AnalysisOutcome EXACT Level Strategy grid",
+            "strategy_choice": "Goal RatedStrategy",
+            "strategy_evaluation": "evaluate",
         },
     )
 
 __all__ = [
-    "CHUNK",
     "EXACT",
-    "LEVELS",
-    "LINGERS",
     "AnalysisOutcome",
     "AnalysisReport",
-    "Baseline",
-    "Bytes",
-    "EventClock",
+    "AnalysisRequest",
     "Goal",
-    "Judged",
-    "Learned",
     "Level",
-    "LocatedEvent",
-    "PropertyCost",
+    "RatedStrategy",
     "Reject",
     "Rejects",
     "Strategy",
-    "TopicReport",
-    "Wanted",
-    "batch_of",
-    "choose",
+    "analyze_files",
+    "analyze_sorted",
     "evaluate",
-    "evaluate_together",
-    "events_of",
     "grid",
-    "in_process",
-    "judge",
-    "kind_of",
-    "merge",
-    "merge_baselines",
-    "merge_ranges",
-    "one_by_one",
-    "pareto",
-    "plan_of",
-    "ranges_of",
-    "read_events",
-    "render",
-    "same_frames",
-    "staged",
-    "study",
-    "weigh",
+    "render_page",
 ]

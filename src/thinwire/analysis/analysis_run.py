@@ -1,55 +1,95 @@
-"""The same analysis as on Spark, in this process alone: for what fits into memory once, as events.
+"""The analysis of recorded events, in this process or as tasks of Spark.
 
-A whole analysis of events that lie sorted in a workplace: memory for one chunk, cells run by whoever can.
+The events are sorted into a work folder and split in time: schema and ranges come from the training part, all figures
+from the held-out part. The held-out part is cut into chunks. Independent cells first convert the chunks to columns,
+then evaluate each group of strategies on each chunk. A `CellRunner` runs the cells; their results are JSON.
 
 >>> from tempfile import TemporaryDirectory
->>> from thinwire.analysis.work_folder import Stood, write_sorted
->>> rows = [Stood(float(n), "rooms.jsonl", n, {"time": n, "room": "a", "t": 20 + n % 7 / 10}) for n in range(1, 401)]
+>>> from thinwire.analysis.work_folder import write_sorted
+>>> events = [
+...     RecordedEvent(float(n), "rooms.jsonl", n, {"time": n, "room": "a", "t": 20 + n % 7 / 10}) for n in range(1, 401)
+... ]
 >>> with TemporaryDirectory() as folder:
-...     write_sorted(Path(folder) / "sorted", rows)
-...     report = staged(Path(folder), Wanted("rooms", time="time", chunk=100), one_by_one)
->>> report.chosen.outcome.events, report.chosen.outcome.kept, report.learned.events
+...     work = WorkFolder(Path(folder))
+...     write_sorted(work.sorted_folder, events)
+...     report = analyze_sorted(work, AnalysisRequest("rooms", time="time", chunk=100))
+>>> report.chosen.outcome.events, report.chosen.outcome.is_guarantee_met, report.training.events
 (200, True, 200)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from shutil import rmtree
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Cell, Run, measuring, preparing, run_cell, weight
-from thinwire.analysis.event_files import SAMPLED, Reject, Rejects, kept, read_events
-from thinwire.analysis.event_times import HEAD, Stamper
-from thinwire.analysis.json_baseline import merge_baselines
-from thinwire.analysis.property_cost import LIMIT, Learned, merge_ranges
-from thinwire.analysis.report import TopicReport
-from thinwire.analysis.strategies import Strategy, grid, merge
-from thinwire.analysis.strategy_choice import Goal, baseline_in, choose, cost_in, judge, outcome_in
-from thinwire.analysis.work_folder import BATCH, Chunk, SortedEvents, Stood, Task, Workplace, write_sorted
+import pyarrow as pa
+
+from thinwire.analysis.event_columns import EventClock, to_batch
+from thinwire.analysis.event_files import RecordedEvent, Reject, Rejects, TimeReader, read_events, serialize_event
+from thinwire.analysis.json_baseline import Baseline, measure_json, merge_baselines
+from thinwire.analysis.property_cost import (
+    MAX_SCHEMA_EVENTS,
+    PropertyCost,
+    TrainingResult,
+    find_ranges,
+    measure_property_costs,
+    merge_ranges,
+    sample_size,
+)
+from thinwire.analysis.publisher_run import TRAINING_EVENTS, train_dictionary
+from thinwire.analysis.report import AnalysisReport
+from thinwire.analysis.strategies import (
+    AnalysisOutcome,
+    ByteCounts,
+    Ranges,
+    Strategy,
+    grid,
+    group_by_frames,
+    merge_outcomes,
+)
+from thinwire.analysis.strategy_choice import Goal, choose_strategy, rate_outcomes
+from thinwire.analysis.strategy_evaluation import evaluate
+from thinwire.analysis.work_folder import BATCH_ROWS, WorkFolder, last_rows, open_work_folder, write_sorted
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
-from thinwire.schema import Schema
+from thinwire.ledger import Row, from_document, to_document
+from thinwire.schema import Schema, infer
 from thinwire.schema.inference import explain
 
 CHUNK = 200_000
 """events of a chunk"""
-WARM = 20
-"""events of each source that a publisher is warmed up with before a chunk"""
+WARM_EVENTS = 20
+"""events of each source that warm up a publisher before a chunk"""
+HEAD = 1_000
+"""events from which the time property is inferred"""
+JSON_FRAMES_WEIGHT, JSON_BASELINE_WEIGHT = 12.0, 3.0
+"""relative to strategies with compact frames"""
 
+Cell = dict[str, Any]
+"""arguments of one call, JSON values"""
 Results = list[Mapping[str, Any]]
+CellRunner = Callable[[Callable[..., Mapping[str, Any]], Sequence[Cell], Callable[[Cell], float]], Results]
+"""calls a function with every cell; the last argument is the relative cost of a cell"""
+
+
+def run_sequentially(
+    function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
+) -> Results:
+    """Run cells in this process, one after the other."""
+    return [function(**cell) for cell in cells]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be analysed.
+class AnalysisRequest:
+    """What to analyse.
 
-    topic: the name of the stream; strategies: those to try; goal: what a plan is chosen by
-    share: of the training part; chunk: events of a chunk; rate: events a second, where they do not tell their time
-    schema: of the events, with dimensions and time what is inferred where there is none
+    topic: name of the topic; strategies: to evaluate; goal: requirements of the plan
+    share: of the events that are the training part; chunk: events of a chunk
+    rate: events per second, for events without a time
+    schema: of the events; by default inferred, with `dimensions` and `time` if they are given
     """
 
     topic: str
@@ -66,140 +106,255 @@ class Wanted:
         if self.chunk < 1:
             raise ConfigError("a chunk has at least one event", chunk=self.chunk)
         if not self.strategies:
-            raise ConfigError("an analysis needs strategies to try", strategies=0)
+            raise ConfigError("an analysis needs strategies", strategies=0)
 
 
-def staged(work: Path, wanted: Wanted, run: Run, rejects: Rejects | None = None) -> TopicReport:
-    """The report of the events sorted in a workplace; `rejects`: lines that were no events, to which more are added."""
+def analyze_files(paths: Sequence[Path], request: AnalysisRequest) -> AnalysisReport:
+    """Analyse files in this process. All events are in memory while they are sorted."""
+    rejects = Rejects()
+    events = [event for path in paths for event in read_events(path, rejects)]
+    with open_work_folder() as folder:
+        reader = create_time_reader([event.event for event in events[:HEAD]], request)
+        if reader is not None:
+            events = _add_times(events, reader, rejects)
+            request = replace(request, time=reader.name)
+        write_sorted(folder.sorted_folder, events)
+        return analyze_sorted(folder, request, rejects=rejects)
+
+
+def create_time_reader(head: Sequence[Mapping[str, Any]], request: AnalysisRequest) -> TimeReader | None:
+    """Return the reader of event times, or None if the request has a rate. Without a schema, the head shows it."""
+    if request.rate:
+        return None
+    if request.schema is not None:
+        return TimeReader(request.schema)
+    if not head:
+        raise ConfigError("an analysis needs events: there are none that can be read", topic=request.topic)
+    return TimeReader(infer(head, request.topic, dimensions=request.dimensions, time=request.time))
+
+
+def _add_times(events: Sequence[RecordedEvent], reader: TimeReader, rejects: Rejects) -> list[RecordedEvent]:
+    timed = []
+    for first in range(0, len(events), BATCH_ROWS):
+        batch = events[first : first + BATCH_ROWS]
+        for event, seconds in zip(batch, reader.seconds([event.event for event in batch]), strict=True):
+            if seconds is None:
+                rejects.add(event.file, event.line, serialize_event(event.event), reader.reason)
+            else:
+                timed.append(event._replace(seconds=seconds))
+    return timed
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the held-out events: their rows among all sorted events. `rows` of them fit the schema."""
+
+    number: int
+    first: int
+    last: int
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class AnalysisTask:
+    """What every cell needs.
+
+    begin: time of the first held-out event; None if events have no time
+    """
+
+    folder: WorkFolder
+    schema: Schema
+    strategies: Sequence[Strategy]
+    chunks: Sequence[Chunk]
+    rate: float | None = None
+    begin: float | None = None
+    ranges: Ranges = field(default_factory=dict)
+
+    def clock(self, number: int, warm_rows: int = 0) -> EventClock:
+        """Return the clock of a chunk with warm-up rows before it."""
+        earlier = sum(chunk.rows for chunk in self.chunks if chunk.number < number)
+        return EventClock(self.schema, self.rate, earlier - warm_rows)
+
+
+def analyze_sorted(
+    folder: WorkFolder, request: AnalysisRequest, run: CellRunner = run_sequentially, rejects: Rejects | None = None
+) -> AnalysisReport:
+    """Analyse the sorted events of a work folder. Events that do not fit the schema are added to `rejects`."""
     rejects = rejects if rejects is not None else Rejects()
-    place = Workplace(work)
-    events = place.events
+    events = folder.events
     if len(events) < 2:
-        raise ConfigError("an analysis needs events: some to learn from and some to hold out", events=len(events))
-    cut = events.cut(wanted.share, timed=not wanted.rate)
-    schema, reasons = _schema(events, cut, wanted)
-    task = _task(schema, wanted, cut, len(events))
-    place.save(task)
-    task = _prepared(place, task, cut, run, rejects)
-    learned = Learned(schema, task.ranges, cut, reasons)
-    return _report(wanted, learned, run(run_cell, measuring(work, task), weight(task)), rejects)
-
-
-def one_by_one(
-    function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
-) -> Results:
-    """Runs cells here, one after the other."""
-    return [function(**cell) for cell in cells]
-
-
-def _schema(events: SortedEvents, cut: int, wanted: Wanted) -> tuple[Schema, Mapping[str, str]]:
-    if wanted.schema is not None:
-        return wanted.schema, {}
-    sample = events.sample(0, cut, LIMIT)
-    found = explain(sample, wanted.topic, dimensions=wanted.dimensions, time=wanted.time, limit=LIMIT)
-    return found.schema, found.reasons
-
-
-def _task(schema: Schema, wanted: Wanted, cut: int, total: int) -> Task:
-    starts = range(cut, total, wanted.chunk)
-    chunks = [Chunk(number, first, min(total, first + wanted.chunk)) for number, first in enumerate(starts)]
-    return Task(schema, wanted.strategies, chunks, wanted.rate, WARM)
-
-
-def _prepared(place: Workplace, task: Task, cut: int, run: Run, rejects: Rejects) -> Task:
-    """Have the chunks made and the ranges found."""
-    piece = max(chunk.last - chunk.first for chunk in task.chunks)
-    cells = preparing(place.path, task, cut, piece)
-    results = run(run_cell, cells, weight(task))
-    made, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
-    for one in made:
-        room = SAMPLED - len(rejects.sample)
-        rejects.count += one["rejected"]
-        rejects.sample += [Reject(*told) for told in one["rejects"][:room]]
-    counted = [replace(chunk, rows=one["rows"]) for chunk, one in zip(task.chunks, made, strict=True)]
-    chunks = [chunk for chunk in counted if chunk.rows]
-    if not chunks:
-        why = rejects.sample[-1].reason if rejects.sample else ""
-        raise ConfigError(
-            f"no event of the held-out part fits the schema of the first part: {why}", rejected=rejects.count
+        raise ConfigError("an analysis needs events: some for training and some held out", events=len(events))
+    cut = events.cut(request.share, timed=not request.rate)
+    schema, reasons = request.schema, dict[str, str]()
+    if schema is None:
+        sample = events.sample(0, cut, MAX_SCHEMA_EVENTS)
+        found = explain(
+            sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS
         )
-    place.warm_up(task)
-    prepared = replace(task, chunks=chunks, begin=made[0]["begin"], ranges=merge_ranges(r["ranges"] for r in ranges))
-    place.save(prepared)
-    return prepared
+        schema, reasons = found.schema, dict(found.reasons)
+    starts = range(cut, len(events), request.chunk)
+    chunks = [Chunk(number, start, min(len(events), start + request.chunk)) for number, start in enumerate(starts)]
+    task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, request.rate), run, rejects)
+    training = TrainingResult(schema, task.ranges, cut, reasons)
+    return _report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 
 
-def _report(wanted: Wanted, learned: Learned, results: Results, rejects: Rejects) -> TopicReport:
-    found = merge(outcome_in(one) for result in results for one in result.get("outcomes", ()))
-    order = {strategy: place for place, strategy in enumerate(wanted.strategies)}
-    baselines = merge_baselines(baseline_in(one) for result in results for one in result.get("baselines", ()))
-    judged = judge(sorted(found, key=lambda one: order[one.strategy]), baselines, learned.ranges)
-    return TopicReport(
-        wanted.topic,
-        learned,
-        judged,
-        choose(judged, wanted.goal),
-        baselines,
-        [cost_in(one) for result in results for one in result.get("costs", ())],
-        rejects.count,
-        tuple(rejects.sample),
+def _prepare(task: AnalysisTask, run: CellRunner, rejects: Rejects) -> AnalysisTask:
+    """Write the chunks as columns and find the ranges of the training part."""
+    cut, size = task.chunks[0].first, task.chunks[0].last - task.chunks[0].first
+    cells = [{"kind": "chunk", "weight": c.last - c.first, "number": c.number} for c in task.chunks]
+    spans = [(first, min(cut, first + size)) for first in range(0, cut, size)]
+    cells += [{"kind": "ranges", "weight": last - first, "first": first, "last": last} for first, last in spans]
+    results = _run_cells(task, cells, run)
+    written, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
+    for result in written:
+        rejects.extend(result["rejected"], [Reject(*fields) for fields in result["rejects"]])
+    pairs = zip(task.chunks, written, strict=True)
+    chunks = [replace(chunk, rows=result["rows"]) for chunk, result in pairs if result["rows"]]
+    if not chunks:
+        reason = rejects.sample[-1].reason if rejects.sample else ""
+        raise ConfigError(
+            f"no event of the held-out part fits the schema of the first part: {reason}", rejected=rejects.count
+        )
+    task.folder.write_warm_rows(task.schema, [chunk.number for chunk in task.chunks], WARM_EVENTS)
+    return replace(
+        task, chunks=chunks, begin=written[0]["begin"], ranges=merge_ranges(result["ranges"] for result in ranges)
     )
 
 
-def in_process(paths: Sequence[Path], wanted: Wanted, *, work: Path | None = None) -> TopicReport:
-    """Read files, sort their events, and analyse them, one cell after the other."""
-    rejects = Rejects()
-    rows = [
-        Stood(None, str(path.resolve()), read.line, read.event)
-        for path in map(_there, paths)
-        for read in read_events(path, rejects)
-    ]
-    with working(work) as folder:
-        timed, found = stamped(rows, wanted, rejects)
-        write_sorted(Workplace(folder).sorted_folder, timed)
-        return staged(folder, found, one_by_one, rejects)
+def _measuring_cells(task: AnalysisTask) -> list[Cell]:
+    """Return the cells of the figures: strategies and JSON on every chunk, and property costs on the first one."""
+    weights = [JSON_FRAMES_WEIGHT if g[0].format == "json" else 1.0 for g in group_by_frames(task.strategies)]
+    cells: list[Cell] = [{"kind": "properties", "weight": 1.0, "number": task.chunks[0].number}]
+    for chunk in task.chunks:
+        cells += (
+            {"kind": "strategies", "weight": chunk.rows * weight, "number": chunk.number, "group": group}
+            for group, weight in enumerate(weights)
+        )
+        cells.append({"kind": "json", "weight": chunk.rows * JSON_BASELINE_WEIGHT, "number": chunk.number})
+    return cells
 
 
-def stamped(rows: list[Stood], wanted: Wanted, rejects: Rejects) -> tuple[list[Stood], Wanted]:
-    """Events with their times, and the property that tells it; those that tell none are rejects."""
-    if wanted.rate:
-        return rows, wanted
-    stamper = stamper_for([row.event for row in rows[:HEAD]], wanted)
-    found = []
-    for at in range(0, len(rows), BATCH):
-        some = rows[at : at + BATCH]
-        for row, seconds in zip(some, stamper.seconds([row.event for row in some]), strict=True):
-            if seconds is None:
-                rejects.add(row.file, row.line, kept(row.event), stamper.complaint)
-            else:
-                found.append(row._replace(seconds=seconds))
-    return found, replace(wanted, time=stamper.name)
+def _report(request: AnalysisRequest, training: TrainingResult, results: Results, rejects: Rejects) -> AnalysisReport:
+    order = {strategy: index for index, strategy in enumerate(request.strategies)}
+    outcomes = merge_outcomes(
+        _read_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())
+    )
+    baselines = merge_baselines(Baseline(**found) for result in results for found in result.get("baselines", ()))
+    rated = rate_outcomes(sorted(outcomes, key=lambda o: order[o.strategy]), baselines, training.ranges)
+    return AnalysisReport(
+        request.topic,
+        training,
+        rated,
+        choose_strategy(rated, request.goal),
+        baselines,
+        [PropertyCost(**found) for result in results for found in result.get("costs", ())],
+        rejects.count,
+        tuple(rejects.sample),
+        request.share,
+    )
 
 
-def stamper_for(head: Sequence[dict[str, object]], wanted: Wanted) -> Stamper:
-    """What reads the time of these events."""
-    if wanted.schema is not None:
-        return Stamper.of(wanted.schema)
-    return Stamper.found(head, wanted.topic, time=wanted.time, dimensions=wanted.dimensions)
+def _run_cells(task: AnalysisTask, cells: Sequence[Cell], run: CellRunner) -> Results:
+    return run(partial(_run_cell, task), cells, lambda cell: float(cell["weight"]))
 
 
-@contextmanager
-def working(work: Path | None) -> Iterator[Path]:
-    """A folder to work in; nothing of the work is left behind."""
-    if work is None:
-        with TemporaryDirectory(prefix="thinwire-analyze-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
-        return
-    if work.exists() and any(work.iterdir()):
-        raise ConfigError("the folder to work in must be empty: name another one", work=str(work))
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        yield work
-    finally:
-        rmtree(work, ignore_errors=True)
+def _run_cell(task: AnalysisTask, kind: str, weight: float, **arguments: Any) -> dict[str, Any]:
+    return _CELLS[kind](task, **arguments)
 
 
-def _there(path: Path) -> Path:
-    if not path.is_file():
-        raise ConfigError("there is no such file", path=str(path))
-    return path
+def _read_batches(task: AnalysisTask, first: int, last: int) -> Iterable[pa.RecordBatch]:
+    for rows in task.folder.events.events(first, last):
+        yield to_batch([row.event for row in rows], task.schema).batch
+
+
+def _find_ranges(task: AnalysisTask, first: int, last: int) -> dict[str, Any]:
+    return {"ranges": find_ranges(_read_batches(task, first, last), task.schema)}
+
+
+def _write_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
+    """Write the columns and the last rows of a chunk. Events that do not fit the schema are rejected."""
+    rejects, batches, begin = Rejects(), list[pa.RecordBatch](), None
+    chunk = next(chunk for chunk in task.chunks if chunk.number == number)
+    for events in task.folder.events.events(chunk.first, chunk.last):
+        converted = to_batch([event.event for event in events], task.schema)
+        for index, reason in converted.unfit:
+            event = events[index]
+            rejects.add(event.file, event.line, serialize_event(event.event), reason)
+        batches.append(converted.batch)
+        begin = events[0].seconds if begin is None else begin
+    task.folder.write(f"chunk-{number}", task.schema, batches)
+    task.folder.write(f"tail-{number}", task.schema, [last_rows(batches, task.schema, WARM_EVENTS)])
+    rows = sum(batch.num_rows for batch in batches)
+    return {"rows": rows, "begin": begin, "rejected": rejects.count, "rejects": [list(r) for r in rejects.sample]}
+
+
+def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, Any]:
+    strategies = group_by_frames(task.strategies)[group]
+    warm = list(task.folder.read(f"warm-{number}"))
+    outcomes = evaluate(
+        task.folder.read(f"chunk-{number}"),
+        task.schema,
+        strategies,
+        task.ranges,
+        warm=warm,
+        begin=task.begin,
+        clock=task.clock(number, sum(batch.num_rows for batch in warm)),
+        with_cpu=number == task.chunks[0].number,
+        dictionary=_train_dictionary(task, strategies),
+    )
+    return {"outcomes": [_outcome_document(outcome, task.strategies) for outcome in outcomes]}
+
+
+def _train_dictionary(task: AnalysisTask, strategies: Sequence[Strategy]) -> Dictionary | None:
+    """Train the dictionary of a group, if it packs with one.
+
+    Every chunk does it again: this takes less time than a chunk, and all chunks would have to wait for a separate cell.
+    """
+    if all(strategy.packing != "dictionary" for strategy in strategies):
+        return None
+    cut = task.chunks[0].first
+    first = max(0, cut - TRAINING_EVENTS)
+    config = strategies[0].stream_config(task.schema, task.ranges)
+    clock = EventClock(task.schema, task.rate, first)
+    return train_dictionary(_read_batches(task, first, cut), task.schema, config, clock)
+
+
+def _measure_json(task: AnalysisTask, number: int) -> dict[str, Any]:
+    lingers = sorted({strategy.linger for strategy in task.strategies})
+    found = measure_json(task.folder.read(f"chunk-{number}"), task.schema, lingers, task.clock(number))
+    return {"baselines": [asdict(baseline) for baseline in found]}
+
+
+def _measure_properties(task: AnalysisTask, number: int) -> dict[str, Any]:
+    table = pa.Table.from_batches(list(task.folder.read(f"chunk-{number}"))).slice(0, sample_size(task.schema))
+    levels = list(dict.fromkeys(strategy.level for strategy in task.strategies))
+    [batch] = table.combine_chunks().to_batches()
+    return {"costs": [asdict(cost) for cost in measure_property_costs(batch, task.schema, levels, task.ranges)]}
+
+
+_CELLS: dict[str, Callable[..., dict[str, Any]]] = {
+    "ranges": _find_ranges,
+    "chunk": _write_chunk,
+    "strategies": _evaluate_group,
+    "json": _measure_json,
+    "properties": _measure_properties,
+}
+
+_SEGMENTS = ("start", "running", "end")
+
+
+def _outcome_document(outcome: AnalysisOutcome, strategies: Sequence[Strategy]) -> dict[str, Any]:
+    """Return an outcome as JSON values, with the index of its strategy."""
+    return {
+        **vars(outcome),
+        "strategy": list(strategies).index(outcome.strategy),
+        **{name: asdict(getattr(outcome, name)) for name in _SEGMENTS},
+        "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
+    }
+
+
+def _read_outcome(document: Mapping[str, Any], strategies: Sequence[Strategy]) -> AnalysisOutcome:
+    sizes = {name: ByteCounts(**document[name]) for name in _SEGMENTS}
+    errors = from_document(document["errors"]).errors
+    return AnalysisOutcome(**{**document, **sizes, "strategy": strategies[document["strategy"]], "errors": errors})

@@ -1,6 +1,6 @@
-"""Events as columns and back: one column a property, named by its path, as tables of events have it.
+"""Events as Arrow columns and back, and the sources and times of the rows.
 
-Numbers for the sources of events, and for the events of each source, out of columns.
+A batch has one column per property, named by its path.
 """
 
 from __future__ import annotations
@@ -15,37 +15,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thinwire.codec.arrow_columns import arrow_type
-from thinwire.errors import EventRejected
+from thinwire.codec.arrow_rows import ArrowRows
+from thinwire.codec.kernels.rule_table import is_integral
+from thinwire.errors import ConfigError, EventRejected
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten, nest
+from thinwire.schema.timestamps import ticks_per_second, to_ticks
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_CONVERSION_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
 
 
-class Made(NamedTuple):
-    """A batch, and the places and reasons of events that do not fit its columns."""
+class ConvertedEvents(NamedTuple):
+    """A batch, and the index and reason of every event that does not fit the schema."""
 
     batch: pa.RecordBatch
     unfit: list[tuple[int, str]]
 
 
-def batch_of(events: Sequence[Mapping[str, Any]], schema: Schema) -> Made:
-    """Events as a batch; those that do not fit the schema are left out, with the reason.
+def to_batch(events: Sequence[Mapping[str, Any]], schema: Schema) -> ConvertedEvents:
+    """Convert events to a batch. Events that do not fit the schema are left out.
 
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("air.heat", "number", step="0.1")])
-    >>> made = batch_of([{"room": "a", "air": {"heat": 20.5}}, {"room": "a", "air": {"heat": "warm"}}], rooms)
-    >>> made.batch.to_pydict(), made.unfit[0][0]
+    >>> found = to_batch([{"room": "a", "air": {"heat": 20.5}}, {"room": "a", "air": {"heat": "warm"}}], rooms)
+    >>> found.batch.to_pydict(), found.unfit[0][0]
     ({'room': ['a'], 'air.heat': [20.5]}, 1)
     """
-    flat, unfit = _flattened(events, schema)
+    rows: list[tuple[int, dict[str, Any]]] = []
+    unfit: list[tuple[int, str]] = []
+    for index, event in enumerate(events):
+        try:
+            rows.append((index, flatten(event, schema)))
+        except EventRejected as problem:
+            unfit.append((index, str(problem)))
     try:
-        return Made(_columns([row for _, row in flat], schema), unfit)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-        return _singly(flat, unfit, schema)
+        return ConvertedEvents(_rows_to_batch([row for _, row in rows], schema), unfit)
+    except _CONVERSION_ERRORS:
+        return _convert_one_by_one(rows, unfit, schema)
 
 
-def events_of(batch: pa.RecordBatch, schema: Schema) -> list[dict[str, Any]]:
-    """The rows as events; what is null is left out, as in the JSON that it may have come from."""
+def to_events(batch: pa.RecordBatch, schema: Schema) -> list[dict[str, Any]]:
+    """Convert rows to events. Nested events have no null values, like the JSON of such an event."""
     names = [p.name for p in schema if p.name in batch.schema.names]
     opaque = [p.name for p in schema if p.kind is Kind.OPAQUE]
     rows: list[dict[str, Any]] = batch.select(names).to_pylist()
@@ -58,89 +70,77 @@ def events_of(batch: pa.RecordBatch, schema: Schema) -> list[dict[str, Any]]:
     return [nest({name: value for name, value in row.items() if value is not None}) for row in rows]
 
 
-def fits(schema: Schema) -> bool:
-    """May rows of this schema go to a publisher as they are, as columns?"""
+def can_publish_columns(schema: Schema) -> bool:
+    """Return whether the batch encoder accepts the columns of this schema."""
     return not schema.nested and not any(p.kind is Kind.OPAQUE for p in schema)
 
 
-def _flattened(events: Sequence[Mapping[str, Any]], schema: Schema) -> tuple[list[tuple[int, dict[str, Any]]], Any]:
-    flat: list[tuple[int, dict[str, Any]]] = []
-    unfit: list[tuple[int, str]] = []
-    for place, event in enumerate(events):
-        try:
-            flat.append((place, flatten(event, schema)))
-        except EventRejected as problem:
-            unfit.append((place, str(problem)))
-    return flat, unfit
-
-
-def _columns(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.RecordBatch:
-    arrays = [pa.array([_value(p, row.get(p.name)) for row in rows], type=arrow_type(p)) for p in schema]
+def _rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.RecordBatch:
+    arrays = [pa.array([_column_value(p, row.get(p.name)) for row in rows], type=arrow_type(p)) for p in schema]
     return pa.RecordBatch.from_arrays(arrays, names=[p.name for p in schema])
 
 
-def _singly(flat: list[tuple[int, dict[str, Any]]], unfit: list[tuple[int, str]], schema: Schema) -> Made:
-    good: list[dict[str, Any]] = []
-    for place, row in flat:
+def _convert_one_by_one(
+    rows: Sequence[tuple[int, dict[str, Any]]], unfit: list[tuple[int, str]], schema: Schema
+) -> ConvertedEvents:
+    fitting: list[dict[str, Any]] = []
+    for index, row in rows:
         try:
-            _columns([row], schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as problem:
-            unfit.append((place, f"does not fit its column: {problem}"))
+            _rows_to_batch([row], schema)
+        except _CONVERSION_ERRORS as problem:
+            unfit.append((index, f"does not fit its column: {problem}"))
         else:
-            good.append(row)
-    return Made(_columns(good, schema), sorted(unfit))
+            fitting.append(row)
+    return ConvertedEvents(_rows_to_batch(fitting, schema), sorted(unfit))
 
 
-def _value(p: Property, value: Any) -> Any:
+def _column_value(p: Property, value: Any) -> Any:
     return json.dumps(value) if p.kind is Kind.OPAQUE and value is not None else value
 
 
-Ints = npt.NDArray[np.int64]
+class SourceNumbers:
+    """Numbers of sources in the order of their first event, and ordinals of events.
 
-
-class Sources:
-    """Sources by the values of their dimensions, numbered as they come.
-
-    >>> rooms = Sources(["room"])
+    >>> rooms = SourceNumbers(["room"])
     >>> codes = rooms.codes(pa.RecordBatch.from_pydict({"room": ["a", "b", "a"]}))
     >>> codes.tolist(), rooms.ordinals(codes).tolist(), rooms.ordinals(codes).tolist()
     ([0, 1, 0], [1, 1, 2], [3, 2, 4])
     """
 
     def __init__(self, dimensions: Sequence[str]) -> None:
-        self._dimensions = list(dimensions)
-        self._known: dict[tuple[Any, ...], int] = {}
+        self.dimensions = list(dimensions)
+        self._numbers: dict[tuple[Any, ...], int] = {}
         self._last: Ints = np.zeros(16, dtype=np.int64)
 
     def codes(self, batch: pa.RecordBatch) -> Ints:
-        """The number of every row's source."""
+        """Return the number of every row's source."""
         mixed: Ints = np.zeros(batch.num_rows, dtype=np.int64)
-        columns = [pc.dictionary_encode(batch.column(name), null_encoding="encode") for name in self._dimensions]
+        columns = [pc.dictionary_encode(batch.column(name), null_encoding="encode") for name in self.dimensions]
         for column in columns:
             mixed = mixed * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-            # small again, however many dimensions follow
+            # Renumbering prevents an overflow with many dimensions.
             mixed = np.unique(mixed, return_inverse=True)[1].astype(np.int64)
-        _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
-        some = [column.take(pa.array(first)).to_pylist() for column in columns]
-        names = list(zip(*some, strict=True)) if some else [()] * len(first)
-        numbers = [self._known.setdefault(name, len(self._known)) for name in names]
-        return np.array(numbers, dtype=np.int64)[places]
+        _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+        values = [column.take(pa.array(first)).to_pylist() for column in columns]
+        sources = list(zip(*values, strict=True)) if values else [()] * len(first)
+        numbers = [self._numbers.setdefault(source, len(self._numbers)) for source in sources]
+        return np.array(numbers, dtype=np.int64)[inverse]
 
     def ordinals(self, codes: Ints) -> Ints:
-        """How many events of its source there were by each row, that one included."""
-        short = len(self._known) - len(self._last)
-        if short > 0:
-            self._last = np.concatenate([self._last, np.zeros(short + len(self._last), dtype=np.int64)])
-        ranks, numbers, counts = ranked(codes)
+        """Return the ordinal of every row within its source, and count the rows."""
+        missing = len(self._numbers) - len(self._last)
+        if missing > 0:
+            self._last = np.concatenate([self._last, np.zeros(missing + len(self._last), dtype=np.int64)])
+        ranks, numbers, counts = rank_by_code(codes)
         found: Ints = self._last[codes] + ranks + 1
         self._last[numbers] += counts
         return found
 
 
-def ranked(codes: Ints) -> tuple[Ints, Ints, Ints]:
-    """How many of the same code stand before each; the codes there are, and how many of each.
+def rank_by_code(codes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return how many equal codes precede each row, the distinct codes, and their counts.
 
-    >>> [part.tolist() for part in ranked(np.array([7, 3, 7, 7]))]
+    >>> [part.tolist() for part in rank_by_code(np.array([7, 3, 7, 7]))]
     [[0, 0, 1, 2], [3, 7], [1, 3]]
     """
     order = np.argsort(codes, kind="stable")
@@ -148,3 +148,74 @@ def ranked(codes: Ints) -> tuple[Ints, Ints, Ints]:
     ranks: Ints = np.empty(len(codes), dtype=np.int64)
     ranks[order] = np.arange(len(codes)) - np.repeat(first, counts)
     return ranks, numbers, counts
+
+
+_UNITS = (1, 10**3, 10**6, 10**9)
+_YEAR_2100 = 4_102_444_800
+
+
+class EventClock:
+    """Reads the times of consecutive batches in seconds. The clock never goes backwards: a late event has its arrival
+    time, which is the time of the event before it.
+
+    rate: events per second, for events without a time; before: events of the stream before the first batch
+
+    >>> stamp = Property("time", "timestamp", "header", form="iso:T0Z")
+    >>> clock = EventClock(Schema("rooms", [stamp]))
+    >>> clock.read(pa.RecordBatch.from_pydict({"time": ["1970-01-01T00:01:00Z", "1970-01-01T00:00:59Z"]})).tolist()
+    [60.0, 60.0]
+    """
+
+    def __init__(self, schema: Schema, rate: float | None = None, before: int = 0) -> None:
+        if schema.time is None and not rate:
+            raise ConfigError(
+                "the events have no time: name its property (--time), or the events per second (--rate)",
+                schema=schema.name,
+            )
+        self.property = schema.time
+        self._rate = rate
+        self._columns = schema.select([schema.time.name]) if schema.time is not None else schema
+        self._unit = 0.0
+        self._now = -np.inf
+        self._count = before
+
+    def read(self, batch: pa.RecordBatch) -> Floats:
+        """Return the time of each event, never before an event read earlier."""
+        seconds = self.event_times(batch)
+        if not batch.num_rows:
+            return seconds
+        seconds = np.maximum.accumulate(np.maximum(seconds, self._now))
+        self._now = float(seconds[-1])
+        return seconds
+
+    def event_times(self, batch: pa.RecordBatch) -> Floats:
+        """Return the time stated by each event, or minus infinity if it cannot be read."""
+        if self.property is None or self._rate:
+            seconds = (self._count + np.arange(batch.num_rows)) / float(self._rate or 1)
+        else:
+            seconds = self._stated_seconds(batch.select([self.property.name]), self.property)
+        self._count += batch.num_rows
+        return seconds
+
+    def _stated_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
+        rows = ArrowRows(batch, self._columns)
+        ticks = rows.cells[0].astype(np.float64) if is_integral(stamp) else rows.cells.view(np.float64)[0].copy()
+        for row in np.flatnonzero(rows.irregular).tolist():
+            ticks[row] = _irregular_ticks(batch.column(0)[row].as_py(), stamp)
+        return np.asarray(ticks / self._ticks_per_second(stamp, ticks), dtype=np.float64)
+
+    def _ticks_per_second(self, stamp: Property, ticks: Floats) -> float:
+        """Return the unit of the time. That of an epoch follows from the size of the largest value."""
+        if not self._unit:
+            largest = float(np.max(ticks, initial=0.0))
+            plausible = (unit for unit in _UNITS if largest / unit < _YEAR_2100)
+            self._unit = float(ticks_per_second(stamp.form) or next(plausible, _UNITS[-1]))
+        return self._unit
+
+
+def _irregular_ticks(value: object, stamp: Property) -> float:
+    """Read a time that the column decoder cannot read; minus infinity if it is not a time."""
+    if stamp.form in (None, "epoch"):
+        return float(value) if isinstance(value, int | float) else -np.inf
+    ticks = to_ticks(value, stamp.form or "")
+    return -np.inf if ticks is None else float(ticks)

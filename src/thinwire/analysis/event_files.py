@@ -1,6 +1,6 @@
-"""One line of text, or one row of a table, as an event; and events as one line each, on their way between two steps.
+"""Recorded events: parsing of JSON lines, CSV and Parquet, also gzipped, and the times of the events.
 
-Events out of files, one at a time: JSON lines, CSV and Parquet, also gzipped. What cannot be read is kept apart.
+A line that is not an event is counted and sampled in `Rejects`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,135 +20,48 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
+from thinwire.analysis.event_columns import EventClock, to_batch
 from thinwire.errors import ConfigError
+from thinwire.schema import Schema
 from thinwire.schema.event import nest
 
 MAX_LINE = 1 << 20
-"""characters of a line, at most"""
+"""largest number of characters of a line"""
+MAX_SHOWN = 200
+"""characters of a rejected line that are kept"""
+MAX_SAMPLE = 100
+"""rejected lines that are kept with their text"""
 
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,3})?")
-_WORDS = {"": None, "true": True, "false": False, "null": None}
+_CONSTANTS = {"": None, "true": True, "false": False, "null": None}
 _INSTANT = "\x00instant"
-"""the name under which an instant travels in a line: JSON has none"""
+"""key of a datetime in a serialized event, because JSON has no datetimes"""
+_ESCAPED_INSTANT = json.dumps(_INSTANT)
 
 
-class NoEvent(ValueError):
-    """A line that is no event; its text says why."""
+class NotAnEvent(ValueError):
+    """A line is not an event. The text is the reason."""
 
 
 class CsvHeader(NamedTuple):
-    """The first line of a CSV file: what parts its columns, and their names."""
+    """The first line of a CSV file."""
 
-    mark: str
+    delimiter: str
     names: list[str]
 
 
-def header_of(line: str, file: str) -> CsvHeader:
-    """The columns that a file begins with."""
-    if not line.strip():
-        raise ConfigError("a CSV file begins with the names of its columns", file=file)
-    mark = max(",;\t|", key=line.count)
-    names = [name.strip() for name in next(csv.reader([line], delimiter=mark))]
-    if len(set(names)) != len(names) or not all(names):
-        raise ConfigError("the names of the columns must be there, each once", file=file, names=names)
-    return CsvHeader(mark, names)
+class RecordedEvent(NamedTuple):
+    """An event with its time and location. Lines are numbered from 1."""
 
-
-def event_of(line: str, header: CsvHeader | None = None) -> dict[str, Any]:
-    """The event of a line: JSON, or CSV where there is a header.
-
-    >>> event_of("20.5;007", CsvHeader(";", ["heat", "room"]))
-    {'heat': 20.5, 'room': '007'}
-    """
-    if len(line) > MAX_LINE:
-        raise NoEvent(f"longer than {MAX_LINE} characters")
-    return _of_json(line) if header is None else _of_csv(line, header)
-
-
-def of_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The event of a table's row; a dot in a name leads into an object."""
-    return nest({name: plain(value) for name, value in row.items()})
-
-
-def kept(event: Mapping[str, Any]) -> str:
-    """An event as a line that `again` reads, instants included.
-
-    >>> again(kept({"at": datetime(2024, 5, 1, tzinfo=UTC)}))
-    {'at': datetime.datetime(2024, 5, 1, 0, 0, tzinfo=datetime.timezone.utc)}
-    """
-    return json.dumps(event, separators=(",", ":"), default=_tagged)
-
-
-def again(line: str) -> dict[str, Any]:
-    """The event that was kept."""
-    event: dict[str, Any] = json.loads(line, object_hook=_untagged if _MARK in line else None)
-    return event
-
-
-def typed(text: str) -> Any:
-    """A field as the value it most likely is; `007` and `1e999` stay text.
-
-    >>> [typed(text) for text in ("20", "20.5", "007", "", "true", "T1")]
-    [20, 20.5, '007', None, True, 'T1']
-    """
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if _NUMBER.fullmatch(text) and abs(float(text)) < float("inf"):
-        return float(text)
-    return text
-
-
-def plain(value: Any) -> Any:
-    """A value of a table as one of JSON; instants without a zone are taken as UTC."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {name: plain(item) for name, item in value.items()} if isinstance(value, dict) else value
-
-
-def _of_json(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as problem:
-        raise NoEvent(f"not JSON: {problem}") from None
-    if not isinstance(event, dict):
-        raise NoEvent(f"not an object but {type(event).__name__}")
-    return event
-
-
-def _of_csv(line: str, header: CsvHeader) -> dict[str, Any]:
-    row = next(csv.reader([line], delimiter=header.mark), [])
-    if len(row) != len(header.names):
-        raise NoEvent(f"{len(row)} fields, {len(header.names)} columns")
-    return nest({name: typed(text.strip()) for name, text in zip(header.names, row, strict=True)})
-
-
-_MARK = json.dumps(_INSTANT)
-
-
-def _tagged(value: object) -> Any:
-    return {_INSTANT: value.isoformat()} if isinstance(value, datetime) else str(value)
-
-
-def _untagged(value: dict[str, Any]) -> Any:
-    return datetime.fromisoformat(value[_INSTANT]) if value.keys() == {_INSTANT} else value
-
-
-SAMPLED = 100
-"""rejects that are kept with their text"""
-_SHOWN = 200
+    seconds: float | None
+    file: str
+    line: int
+    event: dict[str, Any]
 
 
 class Reject(NamedTuple):
-    """A line (or row) that is no event: its number in the file from 1 on, the beginning of its text, and why."""
+    """A line or row that is not an event: its location, the start of its text, and the reason."""
 
     file: str
     line: int
@@ -157,66 +71,158 @@ class Reject(NamedTuple):
 
 @dataclass
 class Rejects:
-    """How many there are, and the first of them."""
+    """The number of rejected lines and the first of them."""
 
     count: int = 0
     sample: list[Reject] = field(default_factory=list)
 
     def add(self, file: str, line: int, text: str, reason: str) -> None:
-        """Count one."""
-        self.count += 1
-        if len(self.sample) < SAMPLED:
-            self.sample.append(Reject(file, line, text[:_SHOWN], reason))
+        """Count a rejected line."""
+        self.extend(1, [Reject(file, line, text[:MAX_SHOWN], reason)])
+
+    def extend(self, count: int, sample: Sequence[Reject]) -> None:
+        """Count rejected lines of which `sample` are the first."""
+        self.count += count
+        self.sample += sample[: MAX_SAMPLE - len(self.sample)]
 
 
-class LocatedEvent(NamedTuple):
-    """An event and where it stood."""
-
-    line: int
-    event: dict[str, Any]
-
-
-def read_events(path: Path, rejects: Rejects) -> Iterator[LocatedEvent]:
-    """The events of a file, by the end of its name: .jsonl, .ndjson, .json, .csv, .parquet, with .gz where packed."""
-    kind = kind_of(path.name)
-    return _undamaged(path, _parquet(path) if kind == "parquet" else _lines(path, rejects, headed=kind == "csv"))
+def parse_header(line: str, file: str) -> CsvHeader:
+    """Parse the first line of a CSV file. The delimiter is the most frequent of the supported ones."""
+    if not line.strip():
+        raise ConfigError("the first line of a CSV file must have the column names", file=file)
+    delimiter = max(",;\t|", key=line.count)
+    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
+    if len(set(names)) != len(names) or not all(names):
+        raise ConfigError("column names must be unique and not empty", file=file, names=names)
+    return CsvHeader(delimiter, names)
 
 
-def kind_of(name: str) -> str:
-    """What a file of this name holds.
+def parse_event(line: str, header: CsvHeader | None = None) -> dict[str, Any]:
+    """Parse a line of JSON, or of CSV if there is a header.
 
-    >>> kind_of("rooms.jsonl.gz"), kind_of("rooms.CSV")
+    >>> parse_event("20.5;007", CsvHeader(";", ["heat", "room"]))
+    {'heat': 20.5, 'room': '007'}
+    """
+    if len(line) > MAX_LINE:
+        raise NotAnEvent(f"longer than {MAX_LINE} characters")
+    return _parse_json(line) if header is None else _parse_csv(line, header)
+
+
+def row_to_event(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of a table row. A dot in a column name separates the names of nested objects."""
+    return nest({name: _to_event_value(value) for name, value in row.items()})
+
+
+def serialize_event(event: Mapping[str, Any]) -> str:
+    """Return an event as a line for `deserialize_event`, with its datetimes.
+
+    >>> deserialize_event(serialize_event({"at": datetime(2024, 5, 1, tzinfo=UTC)}))
+    {'at': datetime.datetime(2024, 5, 1, 0, 0, tzinfo=datetime.timezone.utc)}
+    """
+    return json.dumps(event, separators=(",", ":"), default=_tag_instant)
+
+
+def deserialize_event(line: str) -> dict[str, Any]:
+    """Return the event of a line of `serialize_event`."""
+    event: dict[str, Any] = json.loads(line, object_hook=_untag_instant if _ESCAPED_INSTANT in line else None)
+    return event
+
+
+def parse_field(text: str) -> Any:
+    """Convert a CSV field to its most likely type; `007` and `1e999` remain text.
+
+    >>> [parse_field(text) for text in ("20", "20.5", "007", "", "true", "T1")]
+    [20, 20.5, '007', None, True, 'T1']
+    """
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text) and abs(float(text)) < float("inf"):
+        return float(text)
+    return text
+
+
+def _to_event_value(value: Any) -> Any:
+    """Convert a value of a table. Datetimes without a zone are UTC."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list):
+        return [_to_event_value(item) for item in value]
+    return {name: _to_event_value(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _parse_json(line: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise NotAnEvent(f"not JSON: {problem}") from None
+    if not isinstance(event, dict):
+        raise NotAnEvent(f"not an object but {type(event).__name__}")
+    return event
+
+
+def _parse_csv(line: str, header: CsvHeader) -> dict[str, Any]:
+    row = next(csv.reader([line], delimiter=header.delimiter), [])
+    if len(row) != len(header.names):
+        raise NotAnEvent(f"{len(row)} fields, {len(header.names)} columns")
+    return nest({name: parse_field(text.strip()) for name, text in zip(header.names, row, strict=True)})
+
+
+def _tag_instant(value: object) -> Any:
+    return {_INSTANT: value.isoformat()} if isinstance(value, datetime) else str(value)
+
+
+def _untag_instant(value: dict[str, Any]) -> Any:
+    return datetime.fromisoformat(value[_INSTANT]) if value.keys() == {_INSTANT} else value
+
+
+def file_format(name: str) -> str:
+    """Return the format of a file with this name: json, csv or parquet.
+
+    >>> file_format("rooms.jsonl.gz"), file_format("rooms.CSV")
     ('json', 'csv')
     """
-    bare = name.removesuffix(".gz")
-    kind = bare[bare.rfind(".") + 1 :].lower()
-    if kind not in ("jsonl", "ndjson", "json", "csv", "parquet"):
-        raise ConfigError("what is in it? names end in .jsonl, .ndjson, .json, .csv or .parquet", file=name)
-    return "json" if kind.endswith("json") or kind == "jsonl" else kind
+    suffix = name.removesuffix(".gz").rpartition(".")[2].lower()
+    if suffix not in ("jsonl", "ndjson", "json", "csv", "parquet"):
+        raise ConfigError("unknown file format: names end in .jsonl, .ndjson, .json, .csv or .parquet", file=name)
+    return suffix if suffix in ("csv", "parquet") else "json"
 
 
-def _undamaged(path: Path, found: Iterator[LocatedEvent]) -> Iterator[LocatedEvent]:
-    """The same; a file that cannot be read through is named."""
+def read_events(path: Path, rejects: Rejects) -> Iterator[RecordedEvent]:
+    """Read the events of a file without their times."""
+    form = file_format(path.name)
+    if not path.is_file():
+        raise ConfigError("no such file", path=str(path))
+    return _name_damage(path, _read_parquet(path) if form == "parquet" else _read_lines(path, rejects, form))
+
+
+def _name_damage(path: Path, events: Iterator[RecordedEvent]) -> Iterator[RecordedEvent]:
     try:
-        yield from found
+        yield from events
     except (gzip.BadGzipFile, zlib.error, EOFError, pa.ArrowInvalid):
-        raise ConfigError("damaged, or not what its name says: this cannot be read", path=str(path)) from None
+        raise ConfigError("the file cannot be read: damaged, or not of the type of its name", path=str(path)) from None
 
 
-def _lines(path: Path, rejects: Rejects, *, headed: bool) -> Iterator[LocatedEvent]:
-    with _opened(path) as lines:
-        numbered = _numbered(lines, path, rejects)
-        header = header_of(next(numbered, (0, ""))[1], str(path)) if headed else None
+def _read_lines(path: Path, rejects: Rejects, form: str) -> Iterator[RecordedEvent]:
+    file = str(path.resolve())
+    with _open_text(path) as lines:
+        numbered = _numbered_lines(lines, file, rejects)
+        header = parse_header(next(numbered, (0, ""))[1], file) if form == "csv" else None
         for number, line in numbered:
             if not line.strip():
                 continue
             try:
-                yield LocatedEvent(number, event_of(line, header))
-            except NoEvent as problem:
-                rejects.add(str(path), number, line, str(problem))
+                yield RecordedEvent(None, file, number, parse_event(line, header))
+            except NotAnEvent as problem:
+                rejects.add(file, number, line, str(problem))
 
 
-def _parquet(path: Path) -> Iterator[LocatedEvent]:
+def _read_parquet(path: Path) -> Iterator[RecordedEvent]:
     import pyarrow.parquet as pq
 
     number = 0
@@ -224,29 +230,57 @@ def _parquet(path: Path) -> Iterator[LocatedEvent]:
         for batch in file.iter_batches(batch_size=8_192):
             for row in batch.to_pylist():
                 number += 1
-                yield LocatedEvent(number, of_row(row))
+                yield RecordedEvent(None, str(path.resolve()), number, row_to_event(row))
 
 
-def _opened(path: Path) -> IO[str]:
+def _open_text(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="\n")
     return path.open(encoding="utf-8", errors="surrogateescape", newline="\n")
 
 
-def _numbered(lines: IO[str], path: Path, rejects: Rejects) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; one that is too long is refused without being held in memory."""
+def _numbered_lines(lines: IO[str], file: str, rejects: Rejects) -> Iterator[tuple[int, str]]:
+    """Yield lines with their numbers. A line that is too long is rejected without reading it into memory."""
     number = 0
     while line := lines.readline(MAX_LINE + 1):
         number += 1
         if len(line) > MAX_LINE:
-            rejects.add(str(path), number, line, f"longer than {MAX_LINE} characters")
+            rejects.add(file, number, line, f"longer than {MAX_LINE} characters")
             while line and not line.endswith("\n"):
                 line = lines.readline(MAX_LINE + 1)
-        elif not _is_text(line):
-            rejects.add(str(path), number, ascii(line[:_SHOWN]), "not a text in UTF-8")
+        elif not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
+            rejects.add(file, number, ascii(line[:MAX_SHOWN]), "not UTF-8 text")
         else:
             yield number, line.rstrip("\r\n")
 
 
-def _is_text(line: str) -> bool:
-    return line.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in line)
+class TimeReader:
+    """Reads the times of events that are not in columns yet.
+
+    >>> from thinwire.schema import infer
+    >>> reader = TimeReader(infer([{"time": 60, "t": 1.5}, {"time": 61, "t": 1.5}], "rooms", time="time"))
+    >>> reader.seconds([{"time": 60}, {"time": "soon"}, {}])
+    [60.0, None, None]
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._clock = EventClock(schema)
+        assert self._clock.property is not None
+        self.name = self._clock.property.name
+        self.schema = schema.select([self.name])
+        self.reason = f"no time: {self.name} is missing or of another type"
+        """why an event without a time is rejected"""
+
+    def seconds(self, events: Sequence[Mapping[str, Any]]) -> list[float | None]:
+        """Return the time of each event, or None if it cannot be read."""
+        converted = to_batch([nest({self.name: self._find(event)}) for event in events], self.schema)
+        unfit = {index for index, _ in converted.unfit}
+        times = iter(self._clock.event_times(converted.batch).tolist())
+        seconds = (None if index in unfit else next(times) for index in range(len(events)))
+        return [time if time is not None and math.isfinite(time) else None for time in seconds]
+
+    def _find(self, event: Mapping[str, Any]) -> Any:
+        value: Any = event
+        for name in self.name.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value

@@ -1,14 +1,9 @@
-"""The same events as JSON: a message an event, and batched with the same linger, plain and deflated.
+"""The same events as JSON, for comparison: one message per event, and batched with the same linger; plain and deflated.
 
-Numbers are written as short as JSON allows, and no blank is left in: what a careful team would send without us.
+The JSON has no blanks, and numbers are written as short as possible.
 
-What a team would do without us, in the standard library's own best way. Benches run it in the same run as ours.
-
->>> packed = packed_json({"room": "11.1", "t": 20.5})
->>> unpacked_json(packed)
-{'room': '11.1', 't': 20.5}
->>> len(deflate(compact_json({"room": "11.1", "t": 20.5}))) <= len(packed)
-True
+>>> compact_json({"room": "11.1", "t": 20.5})
+b'{"room":"11.1","t":20.5}'
 """
 
 from __future__ import annotations
@@ -17,53 +12,39 @@ import json
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from thinwire.analysis.event_columns import events_of
-from thinwire.analysis.event_times import EventClock
-from thinwire.analysis.message_batches import ROUND_TRIP, BatchedMessage, Joiner
-from thinwire.analysis.socket_bytes import Sockets
+from thinwire.analysis.event_columns import EventClock, to_events
+from thinwire.analysis.message_batches import BatchedMessage, MessageBatcher, SocketBytes
 from thinwire.schema import Schema
 
 RAW_DEFLATE = -15
-"""no zlib header and no checksum: six bytes a message less than `zlib.compress` writes by default"""
+"""without zlib header and checksum: six bytes less per message than the default of `zlib.compress`"""
 LEVEL = 6
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def compact_json(event: Mapping[str, Any]) -> bytes:
-    """The smallest plain JSON of an event; for sizes."""
+    """Return the JSON of an event without blanks; for sizes."""
     return _COMPACT.encode(event).encode()
 
 
 def deflate(text: bytes) -> bytes:
-    """One message compressed by itself."""
+    """Compress one message by itself."""
     return zlib.compress(text, LEVEL, wbits=RAW_DEFLATE)
-
-
-def packed_json(event: Mapping[str, Any]) -> bytes:
-    """An event compressed as most programs would; for time. `json.dumps` without options is its fastest form."""
-    return zlib.compress(json.dumps(event).encode(), LEVEL, wbits=RAW_DEFLATE)
-
-
-def unpacked_json(message: bytes) -> Any:
-    """The way back."""
-    return json.loads(zlib.decompress(message, wbits=RAW_DEFLATE))
-
-
-MAX_BATCH = 65_536
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """JSON on a stretch of a topic; `linger` is None where every event is a message of its own.
+    """JSON of a segment of a topic. `linger` is None for one message per event.
 
-    raw: bytes of the events; message: of the payloads; link: on both sockets; deflated: the two for packed payloads
+    raw: bytes of the events; message: of the payloads; link: on both sockets
+    deflated_message, deflated_link: the same for deflated payloads
     """
 
     topic: str
@@ -78,107 +59,99 @@ class Baseline:
     deflated_link: int = 0
 
     def joined(self, other: Baseline) -> Baseline:
-        """This stretch and another one of the same stream."""
-        sums = ("events", "raw", "message", "link", "messages", "deflated_message", "deflated_link")
+        """Return the baseline of this segment and another one of the same stream."""
+        sums = [f.name for f in fields(self) if f.name not in ("topic", "linger", "begin")]
         added = {name: getattr(self, name) + getattr(other, name) for name in sums}
-        return Baseline(self.topic, self.linger, min(self.begin, other.begin), **added)
+        return replace(self, begin=min(self.begin, other.begin), **added)
 
 
-def weigh(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    lingers: Sequence[float],
-    *,
-    rate: float | None = None,
-    clock: EventClock | None = None,
-    round_trip: float = ROUND_TRIP,
+def measure_json(
+    batches: Iterable[pa.RecordBatch], schema: Schema, lingers: Sequence[float], clock: EventClock | None = None
 ) -> list[Baseline]:
-    """The JSON of a stretch: a message an event first, then batched for each linger.
+    """Return the baseline with one message per event, then one per linger.
 
-    clock: tells the times of a stretch that begins in the middle of its stream
+    clock: reads the times of a segment that starts in the middle of its stream
     """
-    clock = clock or EventClock(schema, rate)
-    scales = [_Scale(schema.name, linger, round_trip) for linger in (None, *lingers)]
+    clock = clock or EventClock(schema)
+    messages = [_JsonMessages(schema.name, linger) for linger in (None, *lingers)]
     for batch in batches:
         times = clock.read(batch).tolist()
-        lines = [_ENCODER.encode(_shortened(event)).encode() for event in events_of(batch, schema)]
-        for scale in scales:
-            scale.put(times, lines)
-    return [scale.total() for scale in scales]
+        lines = [_ENCODER.encode(_shorten(event)).encode() for event in to_events(batch, schema)]
+        for each in messages:
+            each.add(times, lines)
+    return [each.close() for each in messages]
 
 
 def merge_baselines(baselines: Iterable[Baseline]) -> list[Baseline]:
-    """One for each topic and linger."""
+    """Return one baseline per topic and linger."""
     groups: dict[tuple[str, float | None], Baseline] = {}
-    for one in baselines:
-        key = (one.topic, one.linger)
-        groups[key] = groups[key].joined(one) if key in groups else one
+    for baseline in baselines:
+        key = (baseline.topic, baseline.linger)
+        groups[key] = groups[key].joined(baseline) if key in groups else baseline
     return list(groups.values())
 
 
-class _Scale:
-    """Weighs lines as messages."""
+class _JsonMessages:
+    """The JSON messages of one linger."""
 
-    def __init__(self, topic: str, linger: float | None, round_trip: float) -> None:
+    def __init__(self, topic: str, linger: float | None) -> None:
         self.topic = topic
         self.linger = linger
-        self._joiner = Joiner(linger or 0.0, MAX_BATCH, round_trip=round_trip, each=1)
-        self._plain, self._packed = Sockets.of_json(topic), Sockets.of_json(topic)
-        self._waiting: deque[bytes] = deque()
+        self._batcher = MessageBatcher(linger or 0.0, frame_overhead=1)
+        self._plain, self._deflated = SocketBytes.of_json(topic), SocketBytes.of_json(topic)
+        self._pending: deque[bytes] = deque()
+        self._begin: float | None = None
         self._last: float | None = None
         self._sums = dict.fromkeys(("events", "raw", "message", "link", "deflated_message", "deflated_link"), 0)
-        self._begin: float | None = None
 
-    def put(self, times: list[float], lines: list[bytes]) -> None:
-        """Take events in their order."""
+    def add(self, times: list[float], lines: list[bytes]) -> None:
+        """Add events in their order."""
         if not lines:
             return
         self._begin = times[0] if self._begin is None else self._begin
         self._sums["events"] += len(lines)
         self._sums["raw"] += sum(map(len, lines))
-        self._waiting.extend(lines)
+        self._pending.extend(lines)
         if self.linger is None:
-            self._send(
-                BatchedMessage(time, 1, len(line), False, self._pause(time))
-                for time, line in zip(times, lines, strict=True)
-            )
-            return
-        self._joiner.put(times, map(len, lines))
-        self._send(self._joiner.advance(times[-1]))
+            pairs = zip(times, lines, strict=True)
+            self._count(BatchedMessage(time, 1, len(line), False, self._pause(time)) for time, line in pairs)
+        else:
+            self._batcher.put(times, map(len, lines))
+            self._count(self._batcher.advance(times[-1]))
 
-    def total(self) -> Baseline:
-        """What it came to."""
-        self._send(self._joiner.close())
+    def close(self) -> Baseline:
+        """Send the pending events and return the sums."""
+        self._count(self._batcher.close())
         return Baseline(self.topic, self.linger, self._begin or 0.0, messages=self._plain.messages, **self._sums)
 
     def _pause(self, time: float) -> float:
-        """Seconds since the message before."""
+        """Return the seconds since the previous message."""
         before, self._last = self._last, time
         return time - before if before is not None else 0.0
 
-    def _send(self, messages: Iterable[BatchedMessage]) -> None:
+    def _count(self, messages: Iterable[BatchedMessage]) -> None:
         sums = self._sums
         for message in messages:
-            lines = [self._waiting.popleft() for _ in range(message.frames)]
+            lines = [self._pending.popleft() for _ in range(message.frames)]
             text = lines[0] if self.linger is None else b"[" + b",".join(lines) + b"]"
-            packed = min(len(deflate(text)), len(text))
+            deflated = min(len(deflate(text)), len(text))
             sums["message"] += len(text)
-            sums["link"] += self._plain.message(len(text), idle=message.idle)
-            sums["deflated_message"] += packed
-            sums["deflated_link"] += self._packed.message(packed, idle=message.idle)
+            sums["link"] += self._plain.count_message(len(text), idle=message.idle)
+            sums["deflated_message"] += deflated
+            sums["deflated_link"] += self._deflated.count_message(deflated, idle=message.idle)
 
 
-def _shortened(value: Any) -> Any:
-    """Whole numbers without their `.0`, and nothing for what is absent."""
+def _shorten(value: Any) -> Any:
+    """Remove null values and the `.0` of whole numbers."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):
-        return {name: _shortened(item) for name, item in value.items() if item is not None}
-    return [_shortened(item) for item in value] if isinstance(value, list) else value
+        return {name: _shorten(item) for name, item in value.items() if item is not None}
+    return [_shorten(item) for item in value] if isinstance(value, list) else value
 
 
-def _written(value: object) -> str:
+def _to_text(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_written)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_to_text)

@@ -1,7 +1,7 @@
-"""Ledgers as files: one row a line, each line one JSON object.
+"""Ledger files: one row per line, as JSON.
 
-Lines are appended and never changed, so a ledger can be followed while a run writes it, joined with `cat` and read by
-anything that reads JSON Lines.
+Lines are appended and never changed, so a ledger can be followed while it is written, concatenated with `cat`, and read
+by any reader of JSON Lines.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder:
@@ -15,32 +15,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from thinwire.errors import LedgerError
 from thinwire.ledger import Row, from_document, to_document
 
 MAX_LINE = 1 << 20
-"""bytes of one row"""
+"""largest number of bytes of a row"""
 
 
 def append(path: str | Path, rows: Iterable[Row]) -> None:
-    """Add rows at the end of a file, all in one write; the file and its folder are made where they are missing."""
-    lines = b"".join(_line(row, path) for row in rows)
+    """Append rows to a file in one write. The file and its folder are created if they do not exist."""
+    lines = b"".join(_encode_row(row, path) for row in rows)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # One write, which the system puts at the end of the file: the lines of two writers do not mix.
+    # The operating system appends each write as a unit, so the lines of two writers are not mixed.
     with open(path, "ab") as file:
-        # A line that a crash cut short stays one damaged line; what follows it is not lost with it.
-        file.write(lines if _ends_cleanly(Path(path)) else b"\n" + lines)
+        # A newline after a line that a crash cut short keeps the next row readable.
+        file.write(lines if _ends_with_newline(Path(path)) else b"\n" + lines)
 
 
 def read(path: str | Path) -> Iterator[Row]:
-    """The rows of a file, one at a time; damage is told with the file and the number of the line."""
+    """Yield the rows of a file. A damaged line raises `LedgerError` with the file and the line number."""
     with open(path, "rb") as file:
-        yield from (_row(line, path, number) for number, line in enumerate(_lines(file), 1))
+        lines = iter(lambda: file.readline(MAX_LINE + 1), b"")
+        yield from (_decode_row(line, path, number) for number, line in enumerate(lines, 1))
 
 
-def _line(row: Row, path: str | Path) -> bytes:
+def _encode_row(row: Row, path: str | Path) -> bytes:
     line = json.dumps(to_document(row), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
     if len(line) > MAX_LINE:
         raise LedgerError(
@@ -49,7 +50,7 @@ def _line(row: Row, path: str | Path) -> bytes:
     return line
 
 
-def _ends_cleanly(path: Path) -> bool:
+def _ends_with_newline(path: Path) -> bool:
     if not path.stat().st_size:
         return True
     with open(path, "rb") as file:
@@ -57,21 +58,16 @@ def _ends_cleanly(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    while line := file.readline(MAX_LINE + 1):
-        yield line
-
-
-def _row(line: bytes, path: str | Path, number: int) -> Row:
+def _decode_row(line: bytes, path: str | Path, number: int) -> Row:
     if len(line) > MAX_LINE:
         raise LedgerError("line above the limit", file=str(path), line=number, limit=MAX_LINE)
     try:
-        return from_document(json.loads(line, parse_constant=_refuse))
+        return from_document(json.loads(line, parse_constant=_reject_constant))
     except LedgerError as fault:
         raise LedgerError(fault.detail, file=str(path), line=number, **fault.facts) from fault
-    except (ValueError, RecursionError) as trouble:
-        raise LedgerError(f"not a line of JSON ({trouble})", file=str(path), line=number) from trouble
+    except (ValueError, RecursionError) as problem:
+        raise LedgerError(f"not a line of JSON ({problem})", file=str(path), line=number) from problem
 
 
-def _refuse(constant: Any) -> NoReturn:
+def _reject_constant(constant: Any) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -1,161 +1,247 @@
-"""Processor time of an event, as a live client spends it: one event in, its frames out, and back.
+"""A stream encoder that runs in the time of recorded events, the packing of its frames, and its CPU time.
 
-A publisher at work in the time of its events, and everything that leaves it.
+Packing does not change what is sent of an event. Strategies that differ only in packing therefore share one encoder
+run; the frames are unpacked and packed again with the rule of a live publisher. One dictionary is trained on the end of
+the training part and used for all held-out events. Its transfer is counted once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from thinwire.analysis.event_columns import Floats, events_of, fits
-from thinwire.analysis.strategies import Packed
+from thinwire.analysis.event_columns import EventClock, Floats, Ints, can_publish_columns, to_events
+from thinwire.analysis.strategies import ByteCounts, Packing
 from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
-from thinwire.dictionaries import Dictionary
+from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES, Packer
+from thinwire.codec.stream_config import Counts
+from thinwire.dictionaries import Dictionary, choose
+from thinwire.dictionaries.dictionary_transfer import cost
+from thinwire.dictionaries.topology import ONE_TO_ONE
 from thinwire.errors import EventRejected
 from thinwire.schema import Schema
-from thinwire.wire import begins_round
+from thinwire.wire import FrameKind, begins_round, read, seal
 
-SAMPLE = 2_000
-"""events that are timed"""
-
-
-class Price(NamedTuple):
-    """Seconds an event at the publisher, and at a subscriber that is handed every event."""
-
-    publish: float
-    receive: float
-
-
-def price(
-    batch: pa.RecordBatch,
-    schema: Schema,
-    config: StreamConfig,
-    packing: Packed = "none",
-    dictionary: Dictionary | None = None,
-) -> Price:
-    """The median would need many runs; the second of two runs over the same events has warm caches and no compiling."""
-    events = events_of(batch.slice(0, SAMPLE), schema)
-    used = dictionary if packing == "dictionary" else None
-    _timed(events[:100], schema, config, packing, used)
-    return _timed(events, schema, config, packing, used)
-
-
-def _timed(
-    events: list[dict[str, object]], schema: Schema, config: StreamConfig, packing: Packed, used: Dictionary | None
-) -> Price:
-    publisher = StreamEncoder(schema, config)
-    subscriber = StreamDecoder([schema], dictionaries=lambda hash: used)
-    messages = [publisher.start(0.0)]
-    if packing != "none":
-        publisher.await_dictionaries()
-    if used is not None:
-        messages.append(publisher.use(used, 1))
-    begin = process_time()
-    for event in events:
-        try:
-            messages.append(publisher.publish(event, 0.0))
-        except EventRejected:
-            continue
-    between = process_time()
-    messages.append(publisher.heartbeat(0.0))
-    for frames in messages:
-        for frame in frames:
-            subscriber.receive(frame, now=0.0)
-    return Price((between - begin) / len(events), (process_time() - between) / len(events))
-
-
-FEW = 64
-"""rows below which making columns costs more than it saves"""
+MIN_COLUMN_ROWS = 64
+"""rows below which encoding event by event is faster than columns"""
 
 
 class EncodedRun(NamedTuple):
-    """Frames in their order with the time of each; `rejected`: rows of the stretch that were refused."""
+    """Frames in order with their times, and the rows of the batch that were rejected."""
 
     frames: list[bytes]
     times: Floats
-    rows: tuple[int, int]
     rejected: list[int]
 
     @property
-    def alone(self) -> list[int]:
-        """Places of frames that begin a round of key frames."""
-        return [place for place, frame in enumerate(self.frames) if begins_round(frame)]
+    def round_starts(self) -> list[int]:
+        """Indexes of frames that begin a key frame round."""
+        return [index for index, frame in enumerate(self.frames) if begins_round(frame)]
 
 
 class TimedPublisher:
-    """Publishes batches as if their events happened now; between them the publisher says what is due.
+    """A stream encoder that encodes batches at the times of their events, with the heartbeats and key frames due then.
 
-    begin: when the publisher began; rounds of key frames and heartbeats are counted from there
+    begin: when the encoder starts; key frame rounds and heartbeats are scheduled from there
     """
 
     def __init__(self, schema: Schema, config: StreamConfig, begin: float) -> None:
-        self.publisher = StreamEncoder(schema, config, now=begin)
+        self.encoder = StreamEncoder(schema, config, now=begin)
         self.now = begin
 
     def start(self) -> EncodedRun:
-        """What readers need before the first event."""
-        return _at(self.publisher.start(self.now), self.now)
+        """Return the frames before the first event."""
+        return _run_at(self.encoder.start(self.now), self.now)
 
     def publish(self, batch: pa.RecordBatch, times: Floats) -> Iterator[EncodedRun]:
-        """What the rows become, stretch by stretch: up to the next heartbeat or key frame at a time."""
-        at = 0
-        while at < batch.num_rows:
-            yield from self.wait(float(times[at]))
-            end = int(np.searchsorted(times, self.publisher.due, side="left"))
+        """Encode the rows, up to the next heartbeat or key frame at a time."""
+        first = 0
+        while first < batch.num_rows:
+            yield from self.advance(float(times[first]))
+            end = int(np.searchsorted(times, self.encoder.due, side="left"))
             self.now = float(times[end - 1])
-            yield self._stretch(batch.slice(at, end - at), times[at:end], at)
-            at = end
+            yield self._encode(batch.slice(first, end - first), times[first:end], first)
+            first = end
 
-    def wait(self, until: float) -> Iterator[EncodedRun]:
-        """What is due until then although nothing happens."""
-        while (due := self.publisher.due) <= until:
-            yield _at(self.publisher.poll(due), due)
+    def advance(self, until: float) -> Iterator[EncodedRun]:
+        """Return the heartbeats and key frames due at or before `until`."""
+        while (due := self.encoder.due) <= until:
+            yield _run_at(self.encoder.poll(due), due)
         self.now = max(self.now, until)
 
     def close(self) -> EncodedRun:
-        """What is still untold, if anything is."""
-        return _at(self.publisher.heartbeat(self.now) if self.publisher.has_unsent_suppressed else [], self.now)
+        """Return the heartbeat that completes suppressed events, if there are any."""
+        return _run_at(self.encoder.heartbeat(self.now) if self.encoder.has_unsent_suppressed else [], self.now)
 
-    def _stretch(self, batch: pa.RecordBatch, times: Floats, first: int) -> EncodedRun:
-        schema = self.publisher.schema
-        rows = (first, first + batch.num_rows)
-        if batch.num_rows < FEW or not fits(schema):
-            return self._singly(batch, times, rows)
-        done = publish_batch(self.publisher, batch, self.now)
-        told = [stretch.rows for stretch in done.parts]
-        places = np.concatenate(told) if told else np.zeros(0, dtype=np.int64)
-        return EncodedRun(done.frames, times[places], rows, [row for row, _ in done.rejected])
-
-    def _singly(self, batch: pa.RecordBatch, times: Floats, rows: tuple[int, int]) -> EncodedRun:
-        frames: list[bytes] = []
-        when: list[float] = []
-        rejected: list[int] = []
-        for row, event in enumerate(events_of(batch, self.publisher.schema)):
-            try:
-                told = self.publisher.publish(event, self.now)
-            except EventRejected:
-                rejected.append(row)
-                continue
-            frames += told
-            when += [float(times[row])] * len(told)
-        return EncodedRun(frames, np.array(when), rows, rejected)
+    def _encode(self, batch: pa.RecordBatch, times: Floats, first: int) -> EncodedRun:
+        frames, rows, rejected = encode_batch(self.encoder, batch, self.now)
+        return EncodedRun(frames, times[rows], [first + row for row in rejected])
 
 
-def in_step(begin: float, first: float, interval: float) -> float:
-    """The last start of a round of key frames at or before `first`, for a publisher that began at `begin`.
+def encode_batch(encoder: StreamEncoder, batch: pa.RecordBatch, now: float) -> tuple[list[bytes], Ints, list[int]]:
+    """Encode a batch and return the frames, the row of each frame, and the rejected rows."""
+    if batch.num_rows >= MIN_COLUMN_ROWS and can_publish_columns(encoder.schema):
+        encoded = publish_batch(encoder, batch, now)
+        frame_rows = np.concatenate([np.zeros(0, dtype=np.int64), *(part.rows for part in encoded.parts)])
+        return encoded.frames, frame_rows, [row for row, _ in encoded.rejected]
+    frames: list[bytes] = []
+    rows: list[int] = []
+    rejected: list[int] = []
+    for row, event in enumerate(to_events(batch, encoder.schema)):
+        try:
+            sent = encoder.publish(event, now)
+        except EventRejected:
+            rejected.append(row)
+            continue
+        frames += sent
+        rows += [row] * len(sent)
+    return frames, np.array(rows, dtype=np.int64), rejected
 
-    >>> in_step(100.0, 7500.0, 3600.0), in_step(100.0, 90.0, 3600.0)
+
+def _run_at(frames: list[bytes], now: float) -> EncodedRun:
+    return EncodedRun(frames, np.full(len(frames), now), [])
+
+
+def last_round_start(begin: float, first: float, interval: float) -> float:
+    """Return the last start of a key frame round at or before `first`, for a publisher that began at `begin`.
+
+    >>> last_round_start(100.0, 7500.0, 3600.0), last_round_start(100.0, 90.0, 3600.0)
     (7300.0, 90.0)
     """
     return begin + interval * math.floor((first - begin) / interval) if first > begin else first
 
 
-def _at(frames: list[bytes], now: float) -> EncodedRun:
-    return EncodedRun(frames, np.full(len(frames), now), (0, 0), [])
+TRAINING_EVENTS = 4_000
+"""events at the end of the training part whose frames train the dictionary"""
+DICTIONARY_SIZES = (1024, 4096, 16384)
+CPU_BUDGET = 0.25
+"""CPU time of packing as a multiple of deflate, as for live publishers"""
+SLOT = 1
+EXPIRES = 1 << 31
+"""an expiry time with the length of a real one"""
+_UNPACKED_KINDS = frozenset({FrameKind.KEY, FrameKind.BINDING})
+
+
+def train_dictionary(
+    batches: Iterable[pa.RecordBatch], schema: Schema, config: StreamConfig, clock: EventClock
+) -> Dictionary | None:
+    """Train a dictionary on the frames of these events. Returns None if they are too few or too short."""
+    publisher: TimedPublisher | None = None
+    bodies: list[bytes] = []
+    for batch in batches:
+        times = clock.read(batch)
+        if not batch.num_rows:
+            continue
+        publisher = publisher or TimedPublisher(schema, config, float(times[0]))
+        frames = (read(frame) for run in publisher.publish(batch, times) for frame in run.frames)
+        bodies += (frame.body for frame in frames if frame.kind not in _UNPACKED_KINDS)
+    return choose([body for body in bodies if len(body) >= MIN_PACKED_BYTES], sizes=DICTIONARY_SIZES, budget=CPU_BUDGET)
+
+
+class FramePacking:
+    """Packs the frames of an encoder that does not pack. Without a dictionary, `dictionary` is `deflate`."""
+
+    def __init__(self, packing: Packing, dictionary: Dictionary | None = None) -> None:
+        self.packing = packing
+        self._packer = Packer()
+        self._bindings: list[bytes] = []
+        self._before, self._after = Counts(), Counts()
+        self._transfer = 0
+        if packing == "dictionary" and dictionary is not None:
+            binding = self._packer.use(dictionary, SLOT, EXPIRES)
+            self._bindings = [seal(FrameKind.BINDING, binding.encode(), sequence=0, chain=0)[0]]
+            self._transfer = cost(dictionary)
+
+    def pack(self, run: EncodedRun) -> EncodedRun:
+        """Return the packed frames, with a binding after each key frame. Their checks are not computed again."""
+        if self.packing == "none":
+            return run
+        frames: list[bytes] = []
+        indexes: list[int] = []
+        for index, raw in enumerate(run.frames):
+            packed = self._pack_frame(raw)
+            frames += packed
+            indexes += [index] * len(packed)
+            self._before.add(raw)
+            for frame in packed:
+                self._after.add(frame)
+        return EncodedRun(frames, run.times[np.array(indexes, dtype=np.int64)], run.rejected)
+
+    def take_counts(self) -> ByteCounts:
+        """Return the change of bytes since the last call. The first one has the dictionary, sent to both ends."""
+        before, after, transfer = self._before, self._after, self._transfer
+        self._before, self._after, self._transfer = Counts(), Counts(), 0
+        return ByteCounts(
+            data=after.data_bytes - before.data_bytes,
+            key=after.key_bytes - before.key_bytes,
+            control=after.control_bytes - before.control_bytes,
+            frames=after.frames - before.frames,
+            dictionary=transfer,
+            link=transfer * ONE_TO_ONE.receivers,
+        )
+
+    def _pack_frame(self, raw: bytes) -> list[bytes]:
+        frame = read(raw)
+        if frame.kind in _UNPACKED_KINDS:
+            return [raw, *self._bindings] if frame.kind == FrameKind.KEY else [raw]
+        body, slot = self._packer.pack(frame.body)
+        header = {"sequence": frame.sequence, "incarnation": frame.incarnation, "chain": 0}
+        return [seal(frame.kind, body, **header, wide=frame.wide, slot=slot)[0]]
+
+
+TIMED_EVENTS = 2_000
+
+
+class CpuTime(NamedTuple):
+    """CPU seconds per event of a publisher, and of a subscriber that receives every event."""
+
+    publish: float
+    receive: float
+
+
+def measure_cpu(
+    batch: pa.RecordBatch,
+    schema: Schema,
+    config: StreamConfig,
+    packing: Packing = "none",
+    dictionary: Dictionary | None = None,
+) -> CpuTime:
+    """Measure the CPU time of the first events, one event at a time, after a run that warms up caches and code."""
+    events = to_events(batch.slice(0, TIMED_EVENTS), schema)
+    dictionary = dictionary if packing == "dictionary" else None
+    _run_timed(events[:100], schema, config, packing, dictionary)
+    return _run_timed(events, schema, config, packing, dictionary)
+
+
+def _run_timed(
+    events: list[dict[str, object]],
+    schema: Schema,
+    config: StreamConfig,
+    packing: Packing,
+    dictionary: Dictionary | None,
+) -> CpuTime:
+    encoder = StreamEncoder(schema, config)
+    decoder = StreamDecoder([schema], dictionaries=lambda hash: dictionary)
+    messages = [encoder.start(0.0)]
+    if packing != "none":
+        encoder.await_dictionaries()
+    if dictionary is not None:
+        messages.append(encoder.use(dictionary, 1))
+    begin = process_time()
+    for event in events:
+        try:
+            messages.append(encoder.publish(event, 0.0))
+        except EventRejected:
+            continue
+    published = process_time()
+    messages.append(encoder.heartbeat(0.0))
+    for frames in messages:
+        for frame in frames:
+            decoder.receive(frame, now=0.0)
+    return CpuTime((published - begin) / len(events), (process_time() - published) / len(events))

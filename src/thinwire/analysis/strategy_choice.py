@@ -1,34 +1,29 @@
-"""Which strategies are worth a thought, and which one a plan takes.
+"""The comparison of strategies with JSON, their Pareto front, and the strategy for the plan.
 
-A strategy is dominated where another saves at least as much, is off by no more, costs no more processor time and lets
-events wait no longer, and is better in one of these. The others are the front.
-
-Strategies and outcomes as plain JSON values and back, for cells that run elsewhere.
+A strategy dominates another one if it saves at least as much, has no larger error, no more CPU time and no longer
+linger, and is better in one of these. The front are the strategies that are not dominated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from thinwire.analysis.json_baseline import Baseline
-from thinwire.analysis.property_cost import PropertyCost
-from thinwire.analysis.strategies import AnalysisOutcome, Bytes, Level, Ranges, Strategy
+from thinwire.analysis.strategies import AnalysisOutcome, Ranges
 from thinwire.errors import ConfigError
-from thinwire.ledger import Row
-from thinwire.ledger.row_document import from_document, to_document
 
 CPU_GRAIN = 0.25
-"""processor times that differ by less than this share count as equal: they are measured, not counted"""
+"""CPU times that differ by a smaller share are equal, because they are measured and not counted"""
 
 
 @dataclass(frozen=True)
-class Judged:
-    """An outcome against JSON.
+class RatedStrategy:
+    """An outcome compared with JSON. Savings are shares.
 
-    frame_saving: share of the events' JSON that the frames save; link_saving: of the bytes on the sockets, against a
-    message an event; batched_saving: against JSON batched with the same linger; packed_saving: the same, deflated
+    frame_saving: bytes of frames against the JSON text of the events
+    link_saving: bytes on the sockets against JSON with one message per event
+    batched_saving: the same against JSON batched with the same linger; packed_saving: against deflated batches
     error: the largest error of any property as a share of its range
     """
 
@@ -41,139 +36,93 @@ class Judged:
 
     @property
     def name(self) -> str:
+        """The name of the strategy."""
         return self.outcome.strategy.name
 
     @property
     def cpu(self) -> float:
-        """Processor seconds an event, both ends."""
+        """CPU seconds per event at both ends."""
         return (self.outcome.publish_cpu or 0.0) + (self.outcome.receive_cpu or 0.0)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted: the name of a level, or the knee where it is None; and how long events may wait, in seconds."""
+    """Requirements of a plan.
+
+    level: the name of a level; None selects the knee of saving against error
+    max_linger: the longest linger in seconds
+    """
 
     level: str | None = None
     max_linger: float = 0.1
 
 
-def judge(outcomes: Iterable[AnalysisOutcome], baselines: Iterable[Baseline], ranges: Ranges) -> list[Judged]:
-    """Outcomes of one topic against its baselines."""
-    plain = {one.linger: one for one in baselines}
-    return [_judged(one, plain[None], plain[one.strategy.linger], ranges) for one in outcomes]
+def rate_outcomes(
+    outcomes: Iterable[AnalysisOutcome], baselines: Iterable[Baseline], ranges: Ranges
+) -> list[RatedStrategy]:
+    """Compare the outcomes of one topic with its JSON baselines."""
+    by_linger = {baseline.linger: baseline for baseline in baselines}
+    return [_rate(o, by_linger[None], by_linger[o.strategy.linger], ranges) for o in outcomes]
 
 
-def pareto(judged: Sequence[Judged]) -> list[Judged]:
-    """The front, by falling saving."""
-    front = [one for one in judged if not any(_dominates(other, one) for other in judged)]
-    return sorted(front, key=lambda one: -one.link_saving)
-
-
-def choose(judged: Sequence[Judged], goal: Goal | None = None) -> Judged:
-    """The strategy to plan with: the best at the level asked for, else the knee of saving against error."""
-    goal = goal or Goal()
-    swift = [one for one in judged if one.outcome.strategy.linger <= goal.max_linger and one.outcome.kept]
-    if not swift:
-        raise ConfigError("no strategy keeps its promise within this linger", max_linger=goal.max_linger)
-    if goal.level is None:
-        return _knee(swift)
-    asked = [one for one in swift if one.outcome.strategy.level.name == goal.level]
-    if not asked:
-        known = sorted({one.outcome.strategy.level.name for one in swift})
-        raise ConfigError("no such level was evaluated", level=goal.level, choose_from=known)
-    return max(asked, key=_rank)
-
-
-def _judged(outcome: AnalysisOutcome, plain: Baseline, batched: Baseline, ranges: Ranges) -> Judged:
+def _rate(outcome: AnalysisOutcome, plain: Baseline, batched: Baseline, ranges: Ranges) -> RatedStrategy:
     total = outcome.total
-    spans = (
-        (error.worst, ranges[name][1] - ranges[name][0]) for name, error in outcome.errors.items() if name in ranges
-    )
-    return Judged(
+    sizes = {name: ranges[name][1] - ranges[name][0] for name in outcome.errors if name in ranges}
+    return RatedStrategy(
         outcome,
         frame_saving=1 - total.frame / max(1, plain.raw),
         link_saving=1 - total.link / max(1, plain.link),
         batched_saving=1 - total.link / max(1, batched.link),
         packed_saving=1 - total.link / max(1, batched.deflated_link),
-        error=max((worst / span for worst, span in spans if span), default=0.0),
+        error=max((outcome.errors[name].worst / size for name, size in sizes.items() if size), default=0.0),
     )
 
 
-def _rank(one: Judged) -> tuple[float, float, float]:
-    """More saving first; of equals the one that costs and waits less."""
-    return round(one.link_saving, 4), -one.outcome.strategy.linger, -one.cpu
+def pareto_front(rated: Sequence[RatedStrategy]) -> list[RatedStrategy]:
+    """Return the strategies that are not dominated, the largest saving first."""
+    front = [strategy for strategy in rated if not any(_dominates(other, strategy) for other in rated)]
+    return sorted(front, key=lambda strategy: -strategy.link_saving)
 
 
-def _dominates(one: Judged, other: Judged) -> bool:
-    costs = [(-j.link_saving, j.error, j.outcome.strategy.linger) for j in (one, other)]
+def choose_strategy(rated: Sequence[RatedStrategy], goal: Goal | None = None) -> RatedStrategy:
+    """Return the strategy for a plan: the best of the goal's level, or the knee of saving against error."""
+    goal = goal or Goal()
+    allowed = [r for r in rated if r.outcome.strategy.linger <= goal.max_linger and r.outcome.is_guarantee_met]
+    if not allowed:
+        raise ConfigError("no strategy with this linger keeps its bounds", max_linger=goal.max_linger)
+    if goal.level is None:
+        return _knee(allowed)
+    candidates = [r for r in allowed if r.outcome.strategy.level.name == goal.level]
+    if not candidates:
+        known = sorted({r.outcome.strategy.level.name for r in allowed})
+        raise ConfigError("no such level was evaluated", level=goal.level, choose_from=known)
+    return max(candidates, key=_rank)
+
+
+def _rank(rated: RatedStrategy) -> tuple[float, float, float]:
+    """Sort key: the larger saving; of equal ones the shorter linger and the lower CPU time."""
+    return round(rated.link_saving, 4), -rated.outcome.strategy.linger, -rated.cpu
+
+
+def _dominates(one: RatedStrategy, other: RatedStrategy) -> bool:
+    costs = [(-r.link_saving, r.error, r.outcome.strategy.linger) for r in (one, other)]
     no_worse = all(a <= b for a, b in zip(*costs, strict=True)) and one.cpu <= other.cpu * (1 + CPU_GRAIN)
     better = costs[0] != costs[1] or one.cpu * (1 + CPU_GRAIN) < other.cpu
     return no_worse and better
 
 
-def _knee(judged: Sequence[Judged]) -> Judged:
-    """Where giving up more exactness begins to save little: the point farthest above the line between the ends."""
-    best = [max(group, key=_rank) for group in _by_level(judged)]
-    first, last = min(best, key=lambda one: one.error), max(best, key=_rank)
+def _knee(rated: Sequence[RatedStrategy]) -> RatedStrategy:
+    """Return the strategy after which a larger error saves little: the farthest above the line between the ends."""
+    by_level: dict[str, list[RatedStrategy]] = {}
+    for strategy in rated:
+        by_level.setdefault(strategy.outcome.strategy.level.name, []).append(strategy)
+    best = [max(group, key=_rank) for group in by_level.values()]
+    first, last = min(best, key=lambda r: r.error), max(best, key=_rank)
     rise, run = last.link_saving - first.link_saving, last.error - first.error
     if rise <= 0 or run <= 0:
         return first
 
-    def above(one: Judged) -> tuple[float, float]:
-        return (one.link_saving - first.link_saving) / rise - (one.error - first.error) / run, -one.error
+    def height(r: RatedStrategy) -> tuple[float, float]:
+        return (r.link_saving - first.link_saving) / rise - (r.error - first.error) / run, -r.error
 
-    return max(best, key=above)
-
-
-def _by_level(judged: Sequence[Judged]) -> list[list[Judged]]:
-    groups: dict[str, list[Judged]] = {}
-    for one in judged:
-        groups.setdefault(one.outcome.strategy.level.name, []).append(one)
-    return list(groups.values())
-
-
-_BYTES = ("start", "running", "end")
-
-
-def strategy_out(strategy: Strategy) -> dict[str, Any]:
-    """A strategy as a document.
-
-    >>> strategy_in(strategy_out(Strategy(linger=0.1))) == Strategy(linger=0.1)
-    True
-    """
-    return asdict(strategy)
-
-
-def strategy_in(document: Mapping[str, Any]) -> Strategy:
-    """The strategy of a document."""
-    level = document["level"]
-    asked = tuple((name, value) for name, value in level["asked"])
-    return Strategy(**{**document, "level": Level(level["name"], level["share"], asked)})
-
-
-def outcome_out(outcome: AnalysisOutcome) -> dict[str, Any]:
-    """An outcome as a document."""
-    plain = {f.name: getattr(outcome, f.name) for f in fields(AnalysisOutcome)}
-    return {
-        **plain,
-        "strategy": strategy_out(outcome.strategy),
-        **{name: asdict(plain[name]) for name in _BYTES},
-        "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
-    }
-
-
-def outcome_in(document: Mapping[str, Any]) -> AnalysisOutcome:
-    """The outcome of a document."""
-    parts = {name: Bytes(**document[name]) for name in _BYTES}
-    strategy, errors = strategy_in(document["strategy"]), from_document(document["errors"]).errors
-    return AnalysisOutcome(**{**document, **parts, "strategy": strategy, "errors": errors})
-
-
-def baseline_in(document: Mapping[str, Any]) -> Baseline:
-    """The baseline of a document that `asdict` made."""
-    return Baseline(**document)
-
-
-def cost_in(document: Mapping[str, Any]) -> PropertyCost:
-    """The cost of a document that `asdict` made."""
-    return PropertyCost(**document)
+    return max(best, key=height)

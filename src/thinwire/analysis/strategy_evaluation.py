@@ -1,52 +1,40 @@
-"""Strategies on recorded events: the real publisher, the real subscriber, every byte counted, and nothing sent.
+"""The evaluation of strategies on a stream of event batches, in this process or in a task of Spark.
 
-Strategies that make the same frames share one run of the publisher. Batches stream through: of the events only those
-are kept that a subscriber has not got yet, at most those of one silence.
+The real encoder and decoder process every event, and all bytes are counted; nothing is sent. Strategies with the same
+frames share one encoder. Only events that are not delivered yet are kept in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from thinwire.analysis.column_errors import Comparison
-from thinwire.analysis.event_times import EventClock
-from thinwire.analysis.message_batches import ROUND_TRIP, PublisherTotals, StrategyMessages
-from thinwire.analysis.packed_frames import Packing
-from thinwire.analysis.publisher_run import EncodedRun, Price, TimedPublisher, in_step, price
-from thinwire.analysis.strategies import AnalysisOutcome, Bytes, Ranges, Strategy, same_frames
-from thinwire.codec import StreamDecoder
+from thinwire.analysis.event_columns import EventClock
+from thinwire.analysis.guarantee_check import ColumnChecker
+from thinwire.analysis.message_batches import StrategyMessages
+from thinwire.analysis.publisher_run import (
+    CpuTime,
+    EncodedRun,
+    FramePacking,
+    TimedPublisher,
+    last_round_start,
+    measure_cpu,
+)
+from thinwire.analysis.strategies import AnalysisOutcome, ByteCounts, Ranges, Strategy, group_by_frames
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.codec.table_decoder import TableDecoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
 from thinwire.schema import Schema
 
-AT_ONCE = 8_192
-"""rows that are published before the subscriber looks at them; what it does at once it does faster"""
+DECODE_ROWS = 8_192
+"""rows that are published before frames are decoded, because decoding many frames together is faster"""
 
 
 def evaluate(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    strategy: Strategy,
-    ranges: Ranges,
-    *,
-    warm: Iterable[pa.RecordBatch] = (),
-    begin: float | None = None,
-    rate: float | None = None,
-    round_trip: float = ROUND_TRIP,
-) -> AnalysisOutcome:
-    """One strategy on a stretch of a topic's events; see `evaluate_together`."""
-    return evaluate_together(
-        batches, schema, [strategy], ranges, warm=warm, begin=begin, rate=rate, round_trip=round_trip
-    )[0]
-
-
-def evaluate_together(
     batches: Iterable[pa.RecordBatch],
     schema: Schema,
     strategies: Sequence[Strategy],
@@ -54,161 +42,173 @@ def evaluate_together(
     *,
     warm: Iterable[pa.RecordBatch] = (),
     begin: float | None = None,
-    rate: float | None = None,
-    before: int = 0,
-    round_trip: float = ROUND_TRIP,
-    timed: bool = True,
+    clock: EventClock | None = None,
+    with_cpu: bool = True,
     dictionary: Dictionary | None = None,
 ) -> list[AnalysisOutcome]:
-    """Strategies that make the same frames, on a stretch of a topic's events.
+    """Evaluate strategies with the same frames on a segment of a topic. The batches are in the order of their time.
 
     ranges: of the numbers in the training part
-    warm: events from before the stretch, for one that begins in the middle of its stream: the last few of each source
-    begin: when the stream began, so that key frames and heartbeats come at the same times as in one long run
-    rate: events a second, where they do not tell their time; before: events of the stream before all these
-    timed: measure processor times; one stretch of a stream is enough for that
-    dictionary: for strategies that pack with one
+    warm: the last events of each source before the segment, if it starts in the middle of its stream
+    begin: start of the stream, for the same schedule of key frames and heartbeats as in one long run
+    clock: reads the times, of `warm` first
+    with_cpu: measure CPU times; one segment of a stream is sufficient
+    dictionary: for strategies that pack with a dictionary
     """
-    if len(same_frames(strategies)) != 1:
-        raise ConfigError("these strategies do not make the same frames", strategies=[one.name for one in strategies])
+    if len(group_by_frames(strategies)) != 1:
+        raise ConfigError("these strategies do not have the same frames", strategies=[s.name for s in strategies])
     warm_up()
-    run = _Run(schema, strategies, ranges, EventClock(schema, rate, before), round_trip, timed, dictionary)
-    for counted, batch in chain(((False, one) for one in warm), ((True, one) for one in batches)):
-        run.take(batch, counted=counted, begin=begin)
-    return run.outcomes()
+    evaluation = _Evaluation(schema, strategies, ranges, begin, dictionary)
+    clock = clock or EventClock(schema)
+    for batch in warm:
+        evaluation.add(batch, clock, counted=False)
+    for batch in batches:
+        if with_cpu and batch.num_rows and not evaluation.cpu_times:
+            evaluation.measure_cpu(batch)
+        evaluation.add(batch, clock, counted=True)
+    return evaluation.close()
 
 
-class _Run:
-    """One publisher, its subscriber, and a way into messages for every strategy."""
+def _count_events(encoder: StreamEncoder) -> dict[str, int]:
+    return {
+        "events": encoder.counts.events,
+        "rejected": encoder.counts.rejected,
+        "suppressed_events": encoder.suppressed_events,
+        "suppressed_values": encoder.suppressed_values,
+    }
+
+
+def _count_bytes(encoder: StreamEncoder) -> ByteCounts:
+    counts = encoder.counts
+    return ByteCounts(counts.data_bytes, counts.key_bytes, counts.control_bytes, frames=counts.frames)
+
+
+class _Evaluation:
+    """One encoder and decoder, and the messages of every strategy.
+
+    The decoder reads unpacked frames; packing changes only sizes.
+    """
 
     def __init__(
         self,
         schema: Schema,
         strategies: Sequence[Strategy],
         ranges: Ranges,
-        clock: EventClock,
-        round_trip: float,
-        timed: bool,
+        begin: float | None,
         dictionary: Dictionary | None,
     ) -> None:
         self.schema = schema
+        self.config = strategies[0].stream_config(schema, ranges)
+        self.begin = begin
         self.dictionary = dictionary
-        self.config = strategies[0].link_config(schema, ranges)
-        self.ways = [StrategyMessages(one, schema.name, round_trip) for one in strategies]
-        self.packings = {one.packing: Packing(one.packing, dictionary) for one in strategies}
-        self.starts = [Bytes() for _ in strategies]
-        self.clock = clock
-        self.comparison = Comparison(schema)
-        self.subscriber = StreamDecoder([schema])
-        self.reader = TableDecoder(self.subscriber, schema)
-        self.frames: list[bytes] = []
-        self.unread = 0
-        """rows published since the subscriber last looked"""
-        self.timed = timed
-        self.prices: dict[str, Price] = {}
-        self.pace: TimedPublisher | None = None
-        self.before: PublisherTotals | None = None
-        self.first = self.last = 0.0
+        self.cpu_times: dict[str, CpuTime] = {}
+        self._messages = [StrategyMessages(strategy, schema.name) for strategy in strategies]
+        self._packings = {s.packing: FramePacking(s.packing, dictionary) for s in strategies}
+        self._checker = ColumnChecker(schema)
+        self._decoder = StreamDecoder([schema])
+        self._tables = TableDecoder(self._decoder, schema)
+        self._frames: list[bytes] = []
+        self._undecoded = 0
+        """rows published since the last decoding"""
+        self._publisher: TimedPublisher | None = None
+        self._events_before: dict[str, int] = {}
+        self._counted_bytes = ByteCounts()
+        self._starts: list[ByteCounts] = []
+        self._first = self._last = 0.0
 
-    def take(self, batch: pa.RecordBatch, *, counted: bool, begin: float | None) -> None:
-        """Publish the events of a batch."""
-        times = self.clock.read(batch)
+    def measure_cpu(self, batch: pa.RecordBatch) -> None:
+        """Measure the CPU time of every packing."""
+        self.cpu_times = {
+            name: measure_cpu(batch, self.schema, self.config, name, self.dictionary) for name in self._packings
+        }
+
+    def add(self, batch: pa.RecordBatch, clock: EventClock, *, counted: bool) -> None:
+        """Publish the events of a batch. Bytes before the first counted one are those of the start."""
+        times = clock.read(batch)
         if not batch.num_rows:
             return
-        pace = self.pace or self._begin(float(times[0]), begin)
-        if counted and self.before is None:
-            self._count_from(pace, float(times[0]))
-            self.prices = self._prices(batch) if self.timed else {}
-        self.last = float(times[-1])
-        refused: list[int] = []
-        for told in pace.publish(batch, times):
-            refused += (told.rows[0] + row for row in told.rejected)
-            self._carry(told)
-        self.comparison.published(batch, refused, counted)
-        self.unread += batch.num_rows
-        # rows that are still untold are looked through every time: the more there are, the rarer that shall be
-        if self.unread >= max(AT_ONCE, self.comparison.missing - self.unread):
-            self._read()
+        publisher = self._publisher or self._start(float(times[0]))
+        if counted and not self._starts:
+            self._first = float(times[0])
+            self._advance(publisher, self._first)
+            self._events_before = _count_events(publisher.encoder)
+            self._starts = self._take_counts(publisher)
+        self._last = float(times[-1])
+        rejected: list[int] = []
+        for run in publisher.publish(batch, times):
+            rejected += run.rejected
+            self._add_frames(run)
+        self._checker.published(batch, rejected, counted)
+        self._undecoded += batch.num_rows
+        # Each decoding compares all pending rows, so it is done less often when many are pending.
+        if self._undecoded >= max(DECODE_ROWS, self._checker.missing - self._undecoded):
+            self._decode()
 
-    def outcomes(self) -> list[AnalysisOutcome]:
-        """What it came to, strategy by strategy."""
-        if self.pace is None or self.before is None:
-            raise ConfigError("there are no events to evaluate on: the held-out part is empty", topic=self.schema.name)
-        sums = PublisherTotals.of(self.pace)
-        running = self._marks()
-        self._carry(self.pace.close())
-        self._read()
-        ending = PublisherTotals.of(self.pace).less(sums).bytes
-        ends = [ending + mark for mark in self._marks()]
-        counted = sums.less(self.before)
-        return [
-            self._outcome(way.strategy, counted, self.before.bytes + start, counted.bytes + ran, end)
-            for way, start, ran, end in zip(self.ways, self.starts, running, ends, strict=True)
-        ]
+    def close(self) -> list[AnalysisOutcome]:
+        """Complete the last suppressed events and return the outcome of every strategy."""
+        if self._publisher is None or not self._starts:
+            raise ConfigError("there are no events to evaluate: the held-out part is empty", topic=self.schema.name)
+        events = _count_events(self._publisher.encoder)
+        counted = {name: count - self._events_before[name] for name, count in events.items()}
+        running = self._take_counts(self._publisher)
+        self._add_frames(self._publisher.close())
+        self._decode()
+        sizes = zip(self._starts, running, self._take_counts(self._publisher), strict=True)
+        strategies = (messages.strategy for messages in self._messages)
+        return [self._outcome(strategy, counted, *parts) for strategy, parts in zip(strategies, sizes, strict=True)]
 
-    def _begin(self, first: float, begin: float | None) -> TimedPublisher:
-        at = first if begin is None else in_step(begin, first, self.config.key_frame_interval)
-        self.pace = pace = TimedPublisher(self.schema, self.config, at)
-        self._carry(pace.start())
-        self._wait(pace, first)
-        return pace
+    def _start(self, first: float) -> TimedPublisher:
+        interval = self.config.key_frame_interval
+        begin = first if self.begin is None else last_round_start(self.begin, first, interval)
+        self._publisher = publisher = TimedPublisher(self.schema, self.config, begin)
+        self._add_frames(publisher.start())
+        self._advance(publisher, first)
+        return publisher
 
-    def _count_from(self, pace: TimedPublisher, first: float) -> None:
-        """From here on it counts."""
-        self._wait(pace, first)
-        self.starts = self._marks()
-        self.before = PublisherTotals.of(pace)
-        self.first = first
+    def _advance(self, publisher: TimedPublisher, until: float) -> None:
+        for run in publisher.advance(until):
+            self._add_frames(run)
 
-    def _wait(self, pace: TimedPublisher, until: float) -> None:
-        for told in pace.wait(until):
-            self._carry(told)
-
-    def _carry(self, told: EncodedRun) -> None:
-        if not told.frames:
+    def _add_frames(self, run: EncodedRun) -> None:
+        if not run.frames:
             return
-        for packing in self.packings.values():
-            packed = packing.packed(told)
-            alone = packed.alone
-            for way in self.ways:
-                if way.strategy.packing == packing.name:
-                    way.take(packed, alone)
-        self.frames += told.frames
+        for name, packing in self._packings.items():
+            packed = packing.pack(run)
+            round_starts = packed.round_starts
+            for messages in self._messages:
+                if messages.strategy.packing == name:
+                    messages.add(packed, round_starts)
+        self._frames += run.frames
 
-    def _marks(self) -> list[Bytes]:
-        """What every way came to since the last time."""
-        changed = {name: packing.mark() for name, packing in self.packings.items()}
-        return [way.mark() + changed[way.strategy.packing] for way in self.ways]
+    def _take_counts(self, publisher: TimedPublisher) -> list[ByteCounts]:
+        """Return the bytes of every strategy since the last call."""
+        frames = _count_bytes(publisher.encoder)
+        sent, self._counted_bytes = frames - self._counted_bytes, frames
+        changes = {name: sent + packing.take_counts() for name, packing in self._packings.items()}
+        return [messages.take_counts() + changes[messages.strategy.packing] for messages in self._messages]
 
-    def _prices(self, batch: pa.RecordBatch) -> dict[str, Price]:
-        return {name: price(batch, self.schema, self.config, name, self.dictionary) for name in self.packings}
-
-    def _read(self) -> None:
-        """Let the subscriber have what was sent."""
-        frames, self.frames, self.unread = self.frames, [], 0
-        taken = self.reader.decode(frames, range(len(frames)), np.zeros(len(frames)))
-        if taken.batch.num_rows:
-            self.comparison.delivered(taken.batch, self.subscriber.bound)
+    def _decode(self) -> None:
+        frames, self._frames, self._undecoded = self._frames, [], 0
+        decoded = self._tables.decode(frames, range(len(frames)), np.zeros(len(frames)))
+        if decoded.batch.num_rows:
+            self._checker.delivered(decoded.batch, self._decoder.bound)
 
     def _outcome(
-        self, strategy: Strategy, sums: PublisherTotals, start: Bytes, running: Bytes, end: Bytes
+        self, strategy: Strategy, events: dict[str, int], start: ByteCounts, running: ByteCounts, end: ByteCounts
     ) -> AnalysisOutcome:
-        spent = self.prices.get(strategy.packing)
+        cpu = self.cpu_times.get(strategy.packing)
         return AnalysisOutcome(
             topic=self.schema.name,
             strategy=strategy,
-            begin=self.first,
-            seconds=self.last - self.first,
-            events=sums.events,
-            rejected=sums.rejected,
-            suppressed_events=sums.suppressed_events,
-            values=sums.events * len(self.schema.wire),
-            suppressed_values=sums.suppressed_values,
+            begin=self._first,
+            seconds=self._last - self._first,
+            values=events["events"] * len(self.schema.wire),
             start=start,
             running=running,
             end=end,
-            errors=self.comparison.errors,
-            missing=self.comparison.missing + self.comparison.lost,
-            publish_cpu=spent.publish if spent else None,
-            receive_cpu=spent.receive if spent else None,
+            errors=self._checker.errors,
+            missing=self._checker.missing + self._checker.unexpected,
+            publish_cpu=cpu.publish if cpu else None,
+            receive_cpu=cpu.receive if cpu else None,
+            **events,
         )

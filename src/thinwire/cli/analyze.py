@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,87 +28,32 @@ from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from thinwire.analysis import AnalysisReport, Judged, Strategy, TopicReport, Wanted
-    from thinwire.analysis.strategies import Packed
+    from thinwire.analysis import AnalysisReport, AnalysisRequest, Strategy
+    from thinwire.analysis.strategies import Packing
 
 
-COLUMNS = ("", "strategy", "wire saved", "of batches", "of deflated", "frames saved", "error", "publish", "receive")
+def show(output: Output, report: AnalysisReport, written: Mapping[str, Path | str | None]) -> None:
+    """Print the strategies with the Pareto front marked, the result in a sentence, and the files that were written."""
+    from thinwire.analysis.report import COLUMNS
 
-
-def write_files(made: AnalysisReport, report: Path | None, plan: Path | None) -> None:
-    """Write the report and the plan, if requested."""
-    from thinwire.analysis import plan_of, render
-    from thinwire.topics.topic_plan import write_plan
-
-    if report is not None:
-        write_atomically(report, render(made))
-    if plan is not None:
-        write_atomically(plan, write_plan(plan_of(made)))
-
-
-def show(output: Output, found: TopicReport, written: dict[str, Any]) -> None:
-    """Print the strategies with the Pareto front marked, and the plan in a sentence."""
-    front = {one.name for one in found.front}
-    ordered = sorted(found.judged, key=lambda one: -one.link_saving)
-    rows = [(_mark(one, found, front), *_cells(one)) for one in ordered]
-    output.table(f"{found.topic}: {found.chosen.outcome.events:,} events held out", COLUMNS, rows)
+    columns = [column for column in COLUMNS if column.in_terminal]
+    front = {rated.name for rated in report.front}
+    rows = []
+    for rated in report.by_saving:
+        mark = (">" if rated is report.chosen else "") + ("*" if rated.name in front else "")
+        rows.append([mark, *(column.cell(rated) for column in columns)])
+    title = f"{report.topic}: {report.chosen.outcome.events:,} events held out"
+    output.table(title, ["", *(column.title for column in columns)], rows)
     output.note("* on the Pareto front   > the plan")
-    if found.rejected:
-        first = found.rejects[0]
-        output.note(f"{found.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
-    output.note(found.sentence)
-    for what, path in written.items():
-        if path is not None and (what != "rejects" or found.rejected):
-            output.note(f"{what}: {path}")
-    strategies = [{**_document(one), "front": one.name in front, "chosen": one is found.chosen} for one in ordered]
-    paths = {what: str(path) for what, path in written.items() if path is not None}
-    output.document({**_facts(found), "strategies": strategies, **paths})
-
-
-def _facts(found: TopicReport) -> dict[str, Any]:
-    return {
-        "topic": found.topic,
-        "sentence": found.sentence,
-        "learnt_from": found.learned.events,
-        "held_out": found.chosen.outcome.events,
-        "rejected": found.rejected,
-        "rejects": [one._asdict() for one in found.rejects],
-    }
-
-
-def _mark(one: Judged, found: TopicReport, front: set[str]) -> str:
-    return (">" if one is found.chosen else "") + ("*" if one.name in front else "")
-
-
-def _cells(one: Judged) -> tuple[str, ...]:
-    outcome = one.outcome
-    savings = (one.link_saving, one.batched_saving, one.packed_saving, one.frame_saving)
-    micros = (outcome.publish_cpu, outcome.receive_cpu)
-    broken = "" if outcome.kept else " (bound exceeded)"
-    return (
-        one.name + broken,
-        *(f"{100 * share:.1f} %" for share in savings),
-        f"{100 * one.error:.3g} %",
-        *("-" if seconds is None else f"{1e6 * seconds:.0f} us" for seconds in micros),
-    )
-
-
-def _document(one: Judged) -> dict[str, Any]:
-    outcome, total = one.outcome, one.outcome.total
-    return {
-        "strategy": one.name,
-        "link_saving": one.link_saving,
-        "batched_saving": one.batched_saving,
-        "packed_saving": one.packed_saving,
-        "frame_saving": one.frame_saving,
-        "error": one.error,
-        "kept": outcome.kept,
-        "frame_bytes": total.frame,
-        "link_bytes": total.link,
-        "messages": total.messages,
-        "publish_cpu": outcome.publish_cpu,
-        "receive_cpu": outcome.receive_cpu,
-    }
+    if report.rejected:
+        first = report.rejects[0]
+        output.note(f"{report.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
+    output.note(report.sentence)
+    paths = {name: str(path) for name, path in written.items() if path is not None}
+    for name, path in paths.items():
+        if name != "rejects" or report.rejected:
+            output.note(f"{name}: {path}")
+    output.document({**report.to_document(), **paths})
 
 
 PathsArgument = Annotated[
@@ -193,12 +140,13 @@ def analyze(
     thinwire analyze lake/rooms --time ts --source room --linger 0.005,0.1,1
     thinwire analyze --subscribe building.rooms --servers nats://broker:4222
     """
-    from thinwire.analysis import Goal, Wanted
+    from thinwire.analysis import AnalysisRequest, Goal, render_page
+    from thinwire.topics.topic_plan import write_plan
 
     output = Output(json)
     _check(paths, subscribe, master, work)
     lingers = _numbers(linger, "linger")
-    wanted = Wanted(
+    request = AnalysisRequest(
         topic or subscribe or _topic_name(paths or []),
         strategies=_strategies(read_tolerances(tolerance), _numbers(levels, "levels"), lingers, _packings(packing)),
         goal=Goal(_level_name(level), max(lingers) if max_linger is None else max_linger),
@@ -209,28 +157,36 @@ def analyze(
         schema=read_schema(schema),
         chunk=chunk,
     )
-    about: dict[str, Any] = {"work": work, "rejects": rejects, "command": _command(), "version": installed_version()}
-    access = BrokerAccess(servers or "", credentials)
-    made = _run(master, paths or [], subscribe, access, wanted, about)
-    write_files(made, report, plan)
-    show(output, made.topics[0], {"report": report, "plan": plan, "rejects": rejects})
-    if not all(one.outcome.kept for one in made.topics[0].judged):
+    with progress_bar(f"analysing {request.topic}") as progress:
+        options: dict[str, Any] = {"work": work, "rejects": rejects, "progress": progress}
+        found = _run(master, paths or [], subscribe, BrokerAccess(servers or "", credentials), request, options)
+    command = shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""
+    found = replace(found, command=command, version=installed_version())
+    if report is not None:
+        write_atomically(report, render_page(found))
+    if plan is not None:
+        write_atomically(plan, write_plan(found.to_plan()))
+    show(output, found, {"report": report, "plan": plan, "rejects": rejects})
+    if not found.is_guarantee_met:
         raise typer.Exit(1)
 
 
 def _run(
-    master: str, paths: list[str], subscribe: str | None, access: BrokerAccess, wanted: Wanted, about: dict[str, Any]
+    master: str,
+    paths: list[str],
+    subscribe: str | None,
+    access: BrokerAccess,
+    request: AnalysisRequest,
+    options: dict[str, Any],
 ) -> AnalysisReport:
-    from thinwire.spark.jobs.analyze import analyze as run
-    from thinwire.spark.jobs.analyze import analyze_topic
+    from thinwire.spark.jobs import analyze as job
     from thinwire.spark.session import session
 
     spark = session(master, app="thinwire analyze")
     try:
-        with progress_bar(f"analysing {wanted.topic}") as progress:
-            if subscribe is None:
-                return run(spark, paths, wanted, progress=progress, **about)
-            return analyze_topic(spark, access.url, subscribe, wanted, progress=progress, **about, **access.options())
+        if subscribe is None:
+            return job.analyze(spark, paths, request, **options)
+        return job.analyze_topic(spark, access.url, subscribe, request, **options, **access.options())
     finally:
         spark.stop()
 
@@ -246,24 +202,24 @@ def _check(paths: list[str] | None, subscribe: str | None, master: str, work: Pa
 
 
 def _strategies(
-    tolerances: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packed]
+    tolerances: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packing]
 ) -> list[Strategy]:
     """Return the grid: a level per percentage, and one for the tolerances given by name."""
     from thinwire.analysis import EXACT, Level, grid
 
     levels = [Level(f"{p:g} %", p / 100) if p else EXACT for p in percents]
     if tolerances:
-        levels.append(Level("as asked", asked=tuple(tolerances.items())))
+        levels.append(Level("as asked", requested=tuple(tolerances.items())))
     return grid(levels, lingers=lingers, packings=packings)
 
 
-def _packings(text: str) -> list[Packed]:
+def _packings(text: str) -> list[Packing]:
     """Parse comma-separated packings, each once.
 
     >>> _packings("none, deflate")
     ['none', 'deflate']
     """
-    choices: tuple[Packed, ...] = ("none", "deflate", "dictionary")
+    choices: tuple[Packing, ...] = ("none", "deflate", "dictionary")
     requested = {part.strip() for part in text.split(",") if part.strip()}
     found = [name for name in choices if name in requested]
     if not found or len(found) != len(requested):
@@ -306,7 +262,3 @@ def _topic_name(paths: list[str]) -> str:
     """
     stem = Path(paths[0].rstrip("/")).name.partition(".")[0]
     return "".join(char if char.isalnum() or char in "-_" else "-" for char in stem) or "events"
-
-
-def _command() -> str:
-    return shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""

@@ -1,4 +1,4 @@
-"""One row type for every run: live, simulated or on Spark."""
+"""Measurement rows of every run: live, simulated or on Spark."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""How values are spread, in little memory: latencies and errors of any number of events.
+"""Histogram of latencies or errors of any number of events, in constant memory.
 
-A bucket is a tenth wider than the one below it, so its middle is within `ACCURACY` of every value in it. Only buckets
-that hold something are kept, at most 292 of them.
+Each bucket is a tenth wider than the one below it, so its middle is within `ACCURACY` of every value in it. Only
+buckets with values are stored, at most 292.
 
 >>> latency = Histogram()
 >>> for milliseconds in range(1, 101):
@@ -24,18 +24,18 @@ from thinwire.errors import LedgerError
 
 FLOOR, CEILING = 1e-6, 1e6
 ACCURACY = 0.05
-"""how far a quantile may be off, relative to it; below FLOOR the distance is at most FLOOR instead"""
+"""largest relative error of a quantile; below FLOOR the absolute error is at most FLOOR"""
 
 _WIDTH = 1.1
 _LOG_WIDTH = math.log(_WIDTH)
 TOP = math.ceil(math.log(CEILING / FLOOR) / _LOG_WIDTH) + 1
-"""the bucket of everything above CEILING; bucket 0 holds everything up to FLOOR"""
+"""the bucket of values above CEILING; bucket 0 has values up to FLOOR"""
 
 
 class Histogram:
-    """Counts of values that are not negative, in buckets of equal relative width.
+    """Counts of non-negative values in buckets of equal relative width.
 
-    buckets: how many values are in which bucket; least, most: the smallest and the largest value themselves
+    buckets: number of values by bucket; least, most: the smallest and the largest value, exactly
     """
 
     __slots__ = ("buckets", "least", "most")
@@ -52,28 +52,28 @@ class Histogram:
         return sum(self.buckets.values())
 
     def add(self, value: float, count: int = 1) -> None:
-        """Count a value, or the same value several times."""
+        """Count a value `count` times."""
         if not value >= 0 or count < 1:
-            raise LedgerError("a histogram counts numbers from 0 upwards", value=value, count=count)
+            raise LedgerError("a histogram counts non-negative numbers", value=value, count=count)
         bucket = _bucket(value)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + count
         self.least = min(self.least, value)
         self.most = max(self.most, value)
 
     def add_many(self, values: ArrayLike) -> None:
-        """Count a column of values at once."""
+        """Count a column of values."""
         column = np.asarray(values, dtype=np.float64).ravel()
         if not column.size:
             return
         if not bool((column >= 0).all()):
-            raise LedgerError("a histogram counts numbers from 0 upwards", value=float(column.min()))
+            raise LedgerError("a histogram counts non-negative numbers", value=float(column.min()))
         for bucket, count in zip(*np.unique(_buckets(column), return_counts=True), strict=True):
             self.buckets[int(bucket)] = self.buckets.get(int(bucket), 0) + int(count)
         self.least = min(self.least, float(column.min()))
         self.most = max(self.most, float(column.max()))
 
     def quantile(self, share: float) -> float | None:
-        """The smallest value that at least this share of the values do not exceed; None when there are none.
+        """Return the smallest value that at least this share of the values does not exceed; None without values.
 
         >>> Histogram().quantile(0.5)
         """
@@ -94,7 +94,7 @@ class Histogram:
             seen += self.buckets[bucket]
             if seen >= rank:
                 break
-        # Where a bucket has no middle, one of the values themselves is the better answer.
+        # The last bucket has no upper end and therefore no middle.
         middle = self.most if bucket == TOP else _middle(bucket)
         return min(max(middle, self.least), self.most)
 
@@ -110,7 +110,7 @@ class Histogram:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """Everything that any of these counted.
+    """Return the sum of histograms.
 
     >>> one, other = Histogram(), Histogram()
     >>> one.add(1.0); other.add(3.0)
@@ -134,8 +134,8 @@ def _bucket(value: float) -> int:
 
 def _buckets(column: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     inside = np.clip(column, FLOOR, CEILING)
-    places = np.ceil(np.log(inside / FLOOR) / _LOG_WIDTH).astype(np.int64)
-    return np.where(column > CEILING, TOP, places)
+    indexes = np.ceil(np.log(inside / FLOOR) / _LOG_WIDTH).astype(np.int64)
+    return np.where(column > CEILING, TOP, indexes)
 
 
 def _middle(bucket: int) -> float:

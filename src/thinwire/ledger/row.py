@@ -1,14 +1,14 @@
-"""The row: what one role of one run did on one topic, link and class.
+"""Measurement row: the counters, errors and latencies of one role of one run on one topic, link and class.
 
-Bytes are counted on two planes. *Frame bytes* are what thinwire itself decides: frames with their headers, key frames,
-control, dictionaries. *Link bytes* are everything on the socket, both directions, subjects and acknowledgements
-included. Savings are stated on the first, with the second beside them.
+Bytes are counted twice. *Frame bytes* are those of thinwire: frames with their headers, key frames, control frames and
+dictionaries. *Link bytes* are all bytes on the socket in both directions, with subjects and acknowledgements. Savings
+are stated in frame bytes.
 
 >>> row = Row(run="demo", topic="building.rooms", events=100, raw_bytes=88_500, data_bytes=1_100, key_bytes=670)
 >>> row.frame_bytes, row.saved
 (1770, 0.98)
 
-How far the values of one property were from the truth, against what was promised.
+`Deviation` compares the errors of one property with their bounds.
 
 >>> temperature = Deviation()
 >>> temperature.add(error=0.4, bound=0.5)
@@ -16,7 +16,7 @@ How far the values of one property were from the truth, against what was promise
 >>> temperature.checked, temperature.broken, temperature.worst, round(temperature.ratio, 3)
 (2, 1, 0.6, 1.2)
 
-The tally: what a run adds to while it goes, and makes its row from.
+A run counts in a `RowTally`, which returns the row.
 
 >>> tally = RowTally(run="demo", topic="building.rooms", role="publisher")
 >>> tally.count(events=1, raw_bytes=885, frames=1, messages=1, data_bytes=12)
@@ -48,8 +48,8 @@ from thinwire.ledger.histogram import Histogram
 class Deviation:
     """The errors of one property.
 
-    broken: values beyond their bound, none if the promise was kept; worst: the largest error, in the property's own
-    unit; ratios: the spread of the errors divided by their bounds
+    broken: number of values beyond their bound; worst: the largest error, in the property's unit
+    ratios: errors divided by their bounds
     """
 
     broken: int = 0
@@ -58,29 +58,29 @@ class Deviation:
 
     @property
     def checked(self) -> int:
-        """How many values were compared with the truth."""
+        """Number of values that were compared."""
         return self.ratios.count
 
     @property
     def ratio(self) -> float:
-        """The largest error divided by its bound; infinite where a bound of 0 was broken."""
+        """The largest error divided by its bound; infinite if a bound of 0 was exceeded."""
         return max(self.ratios.most, 0.0)
 
     def add(self, error: float, bound: float) -> None:
-        """Compare one value with its bound."""
+        """Add the error of one value."""
         if not (error >= 0 and 0 <= bound < math.inf):
-            raise LedgerError("errors are numbers from 0 upwards, bounds also finite", error=error, bound=bound)
-        # A bound of 0 promises equality: any error at all breaks it by infinitely much.
+            raise LedgerError("errors must be non-negative numbers, bounds also finite", error=error, bound=bound)
+        # A bound of 0 requires equality.
         self.ratios.add(error / bound if bound else math.inf if error else 0.0)
         self.broken += error > bound
         self.worst = max(self.worst, error)
 
     def add_many(self, errors: ArrayLike, bounds: ArrayLike) -> None:
-        """Compare a column of values with their bounds, or all of them with one bound."""
+        """Add the errors of a column of values, with a column of bounds or one bound."""
         error = np.asarray(errors, dtype=np.float64).ravel()
         bound = np.broadcast_to(np.asarray(bounds, dtype=np.float64), error.shape)
         if not bool(((error >= 0) & (bound >= 0) & np.isfinite(bound)).all()):
-            raise LedgerError("errors are numbers from 0 upwards, bounds also finite")
+            raise LedgerError("errors must be non-negative numbers, bounds also finite")
         ratios = np.where(error > 0, np.inf, 0.0)
         with np.errstate(over="ignore"):
             np.divide(error, bound, out=ratios, where=bound > 0)
@@ -93,7 +93,7 @@ class Deviation:
 
 
 def merged(deviations: Iterable[Deviation]) -> Deviation:
-    """All of these together."""
+    """Return the sum of deviations."""
     parts = list(deviations)
     return Deviation(
         broken=sum(part.broken for part in parts),
@@ -103,7 +103,7 @@ def merged(deviations: Iterable[Deviation]) -> Deviation:
 
 
 KEYS = ("run", "topic", "link", "class_", "role")
-"""what a row is about"""
+"""identify a row"""
 
 COUNTERS = (
     "events",
@@ -121,10 +121,10 @@ COUNTERS = (
     "link_bytes",
     "stored_bytes",
 )
-"""what a row counts"""
+"""counters of a row"""
 
 MANY = "*"
-"""stands where merged rows are about different things"""
+"""value of a key that differs between merged rows"""
 
 _Part = TypeVar("_Part")
 
@@ -159,44 +159,44 @@ class Row:
 
     @property
     def frame_bytes(self) -> int:
-        """Frames with our headers, key frames, control and dictionaries."""
+        """Bytes of data frames, key frames, control frames and dictionaries."""
         return self.data_bytes + self.key_bytes + self.control_bytes + self.dictionary_bytes
 
     @property
     def saved(self) -> float | None:
-        """The share of the raw bytes that did not become frame bytes; None where nothing raw was counted."""
+        """1 - frame bytes / raw bytes; None without raw bytes."""
         return 1 - self.frame_bytes / self.raw_bytes if self.raw_bytes else None
 
     @property
     def bytes_per_event(self) -> float | None:
-        """Frame bytes an event; None without events."""
+        """Frame bytes per event; None without events."""
         return self.frame_bytes / self.events if self.events else None
 
     @property
     def ratios(self) -> Histogram:
-        """The spread of error divided by bound over all properties."""
+        """Errors divided by their bounds, of all properties."""
         return histogram.merged(part.ratios for part in self.errors.values())
 
     @property
     def error_max(self) -> float | None:
-        """The largest error divided by its bound: up to 1 the promise was kept. None where nothing was checked."""
+        """The largest error divided by its bound; at most 1 if the guarantee was met. None without checked values."""
         return self.ratios.quantile(1.0)
 
     @property
     def error_p99(self) -> float | None:
-        """The error divided by its bound that 99 of 100 checked values do not exceed."""
+        """The 99th percentile of errors divided by their bounds."""
         return self.ratios.quantile(0.99)
 
     @property
     def broken(self) -> int:
-        """How many checked values were beyond their bound."""
+        """Number of values beyond their bound."""
         return sum(part.broken for part in self.errors.values())
 
 
 def merge(rows: Iterable[Row]) -> Row:
-    """Rows as one. Counters add up, spreads are joined, the worst error stays the worst.
+    """Return the sum of rows: counters are added, histograms merged.
 
-    A message is counted by the role that sends it and by the role that receives it: merge rows of one role.
+    Sender and receiver both count a message, so only rows of one role may be merged.
 
     >>> total = merge([Row("demo", "rooms", events=2), Row("demo", "tanks", events=3)])
     >>> total.run, total.topic, total.events
@@ -209,10 +209,10 @@ def merge(rows: Iterable[Row]) -> Row:
     fields |= {name: sum(getattr(row, name) for row in parts) for name in COUNTERS}
     return Row(
         **fields,
-        errors={name: merged(of) for name, of in _by_name(row.errors for row in parts).items()},
+        errors={name: merged(parts) for name, parts in _by_name(row.errors for row in parts).items()},
         latency_sent=histogram.merged(row.latency_sent for row in parts),
         latency_virtual=histogram.merged(row.latency_virtual for row in parts),
-        cpu_seconds={role: sum(of) for role, of in _by_name(row.cpu_seconds for row in parts).items()},
+        cpu_seconds={role: sum(parts) for role, parts in _by_name(row.cpu_seconds for row in parts).items()},
     )
 
 
@@ -230,7 +230,7 @@ def _by_name(mappings: Iterable[Mapping[str, _Part]]) -> dict[str, list[_Part]]:
 
 
 class RowTally:
-    """Adds up one row; the row it gives is a snapshot, the tally goes on."""
+    """Counts the figures of one row. Rows are snapshots; counting can continue."""
 
     def __init__(self, run: str, topic: str = "", link: str = "", class_: str = "", role: str = "") -> None:
         self.run = run
@@ -245,39 +245,39 @@ class RowTally:
         self._cpu: dict[str, float] = {}
 
     def count(self, **amounts: int) -> None:
-        """Add to counters by their names; either all of them or none."""
+        """Add to counters by name. If one is invalid, none is changed."""
         for name, amount in amounts.items():
             if name not in self._counts:
                 raise LedgerError("no such counter", counter=name, known=COUNTERS)
             if amount < 0:
-                raise LedgerError("counters only grow", counter=name, amount=amount)
+                raise LedgerError("counters cannot decrease", counter=name, amount=amount)
         for name, amount in amounts.items():
             self._counts[name] += amount
 
     def error(self, name: str, error: float, bound: float) -> None:
-        """A value of a property was off by `error` and could be off by `bound`."""
+        """Add the error of a value of a property, with its bound."""
         self._deviation(name).add(error, bound)
 
     def errors(self, name: str, errors: ArrayLike, bounds: ArrayLike) -> None:
-        """The same for a column of values."""
+        """Add the errors of a column of values."""
         self._deviation(name).add_many(errors, bounds)
 
     def latency(self, seconds: float, *, virtual: bool = False) -> None:
-        """An event reached its subscriber this long after it happened; virtual ones are kept apart."""
+        """Add the time from an event to its delivery. Virtual events have their own histogram."""
         (self._virtual if virtual else self._sent).add(seconds)
 
     def latencies(self, seconds: ArrayLike, *, virtual: bool = False) -> None:
-        """The same for a column of events."""
+        """Add the latencies of a column of events."""
         (self._virtual if virtual else self._sent).add_many(seconds)
 
     def cpu(self, role: str, seconds: float) -> None:
-        """A role used this much processor time."""
+        """Add the CPU time of a role."""
         if not seconds >= 0:
-            raise LedgerError("processor time is a number from 0 upwards", role=role, seconds=seconds)
+            raise LedgerError("CPU time must be a non-negative number", role=role, seconds=seconds)
         self._cpu[role] = self._cpu.get(role, 0.0) + seconds
 
     def row(self) -> Row:
-        """What was counted so far."""
+        """Return the row of all figures so far."""
         return Row(
             self.run,
             self.topic,

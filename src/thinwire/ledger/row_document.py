@@ -1,7 +1,6 @@
-"""A row as plain JSON values, and back.
+"""Rows as JSON documents.
 
-The document is flat and says its version. A field this version does not know is named in the complaint, never dropped
-in silence; fields left out are zero.
+The document is flat and has a version. An unknown field is an error; a missing field is zero.
 
 >>> document = to_document(Row("demo", "rooms", class_="strict", events=3))
 >>> document["version"], document["class"], document["events"], document["latency_sent"]["count"]
@@ -25,131 +24,136 @@ VERSION = 1
 _MAX_COUNT = (1 << 63) - 1
 _INFINITE = "infinite"
 _NAMES = {key.rstrip("_"): key for key in KEYS}
-_SPREADS = ("latency_sent", "latency_virtual")
-_FIELDS = frozenset(("version", *_NAMES, *COUNTERS, "errors", *_SPREADS, "cpu_seconds"))
+_HISTOGRAMS = ("latency_sent", "latency_virtual")
+_FIELDS = frozenset(("version", *_NAMES, *COUNTERS, "errors", *_HISTOGRAMS, "cpu_seconds"))
 
 
 def to_document(row: Row) -> dict[str, Any]:
-    """Everything in the row, nothing derived from it."""
+    """Return the fields of a row, without derived figures."""
     return {
         "version": VERSION,
         **{name: getattr(row, key) for name, key in _NAMES.items()},
         **{name: getattr(row, name) for name in COUNTERS},
-        "errors": {name: _deviation_out(deviation) for name, deviation in row.errors.items()},
-        **{name: _histogram_out(getattr(row, name)) for name in _SPREADS},
+        "errors": {name: _encode_deviation(deviation) for name, deviation in row.errors.items()},
+        **{name: _encode_histogram(getattr(row, name)) for name in _HISTOGRAMS},
         "cpu_seconds": dict(row.cpu_seconds),
     }
 
 
 def from_document(document: Any) -> Row:
-    """The row, or a `LedgerError` that names the field and what is wrong with it."""
-    fields = _mapping(document, "row")
+    """Return the row. An invalid document raises `LedgerError` with the field."""
+    fields = _decode_mapping(document, "row")
     version = fields.get("version")
     if version != VERSION:
-        raise LedgerError("this version of the ledger is not known here", version=version, known=VERSION)
-    _only(fields, _FIELDS, "row")
-    values: dict[str, Any] = {key: _text(fields.get(name, ""), name) for name, key in _NAMES.items()}
-    values |= {name: _count(fields.get(name, 0), name) for name in COUNTERS}
-    values |= {name: _histogram_in(fields.get(name, {}), name) for name in _SPREADS}
+        raise LedgerError("unknown version of the ledger", version=version, known=VERSION)
+    _check_fields(fields, _FIELDS, "row")
+    values: dict[str, Any] = {key: _decode_text(fields.get(name, ""), name) for name, key in _NAMES.items()}
+    values |= {name: _decode_count(fields.get(name, 0), name) for name in COUNTERS}
+    values |= {name: _decode_histogram(fields.get(name, {}), name) for name in _HISTOGRAMS}
     return Row(
         **values,
-        errors={name: _deviation_in(of, name) for name, of in _mapping(fields.get("errors", {}), "errors").items()},
+        errors={
+            name: _decode_deviation(value, name)
+            for name, value in _decode_mapping(fields.get("errors", {}), "errors").items()
+        },
         cpu_seconds={
-            role: _measure(seconds, f"cpu_seconds.{role}")
-            for role, seconds in _mapping(fields.get("cpu_seconds", {}), "cpu_seconds").items()
+            role: _decode_number(seconds, f"cpu_seconds.{role}")
+            for role, seconds in _decode_mapping(fields.get("cpu_seconds", {}), "cpu_seconds").items()
         },
     )
 
 
-def _deviation_out(deviation: Deviation) -> dict[str, Any]:
-    ratios = _histogram_out(deviation.ratios)
-    return {"broken": deviation.broken, "worst": _measure_out(deviation.worst), "ratios": ratios}
+def _encode_deviation(deviation: Deviation) -> dict[str, Any]:
+    ratios = _encode_histogram(deviation.ratios)
+    return {"broken": deviation.broken, "worst": _encode_number(deviation.worst), "ratios": ratios}
 
 
-def _deviation_in(value: Any, name: str) -> Deviation:
-    place = f"errors.{name}"
-    fields = _mapping(value, place)
-    _only(fields, {"broken", "worst", "ratios"}, place)
+def _decode_deviation(value: Any, name: str) -> Deviation:
+    field = f"errors.{name}"
+    fields = _decode_mapping(value, field)
+    _check_fields(fields, {"broken", "worst", "ratios"}, field)
     return Deviation(
-        _count(fields.get("broken", 0), f"{place}.broken"),
-        _measure(fields.get("worst", 0.0), f"{place}.worst"),
-        _histogram_in(fields.get("ratios", {}), f"{place}.ratios"),
+        _decode_count(fields.get("broken", 0), f"{field}.broken"),
+        _decode_number(fields.get("worst", 0.0), f"{field}.worst"),
+        _decode_histogram(fields.get("ratios", {}), f"{field}.ratios"),
     )
 
 
-def _histogram_out(histogram: Histogram) -> dict[str, Any]:
+def _encode_histogram(histogram: Histogram) -> dict[str, Any]:
     if not histogram.buckets:
         return {"count": 0}
     return {
         "count": histogram.count,
-        "least": _measure_out(histogram.least),
-        "most": _measure_out(histogram.most),
+        "least": _encode_number(histogram.least),
+        "most": _encode_number(histogram.most),
         "buckets": [[bucket, count] for bucket, count in sorted(histogram.buckets.items())],
     }
 
 
-def _histogram_in(value: Any, place: str) -> Histogram:
-    fields = _mapping(value, place)
-    _only(fields, {"count", "least", "most", "buckets"}, place)
-    count = _count(fields.get("count", 0), f"{place}.count")
-    buckets = dict(_bucket(pair, f"{place}.buckets") for pair in _list(fields.get("buckets", []), f"{place}.buckets"))
+def _decode_histogram(value: Any, field: str) -> Histogram:
+    fields = _decode_mapping(value, field)
+    _check_fields(fields, {"count", "least", "most", "buckets"}, field)
+    count = _decode_count(fields.get("count", 0), f"{field}.count")
+    buckets = dict(
+        _decode_bucket(pair, f"{field}.buckets") for pair in _decode_list(fields.get("buckets", []), f"{field}.buckets")
+    )
     if sum(buckets.values()) != count:
-        raise LedgerError("the buckets do not add up to the count", field=place, count=count)
+        raise LedgerError("the buckets do not add up to the count", field=field, count=count)
     if not count:
         return Histogram()
-    least, most = (_measure(fields.get(end), f"{place}.{end}") for end in ("least", "most"))
+    least, most = (_decode_number(fields.get(end), f"{field}.{end}") for end in ("least", "most"))
     if least > most:
-        raise LedgerError("least is above most", field=place, least=least, most=most)
+        raise LedgerError("least is above most", field=field, least=least, most=most)
     return Histogram(buckets, least, most)
 
 
-def _bucket(pair: Any, place: str) -> tuple[int, int]:
+def _decode_bucket(pair: Any, field: str) -> tuple[int, int]:
     if not isinstance(pair, list) or len(pair) != 2:
-        raise LedgerError("a bucket is its number and a count", field=place, given=pair)
-    bucket, count = _count(pair[0], place), _count(pair[1], place)
+        raise LedgerError("a bucket is a pair of number and count", field=field, given=pair)
+    bucket, count = _decode_count(pair[0], field), _decode_count(pair[1], field)
     if bucket > TOP or not count:
-        raise LedgerError("no such bucket, or an empty one", field=place, given=pair, limit=TOP)
+        raise LedgerError("no such bucket, or an empty one", field=field, given=pair, limit=TOP)
     return bucket, count
 
 
-def _measure_out(value: float) -> float | str:
-    # JSON has no infinity, and null would read as "not measured".
+def _encode_number(value: float) -> float | str:
+    # JSON has no infinity, and null would mean "not measured".
     return _INFINITE if value == math.inf else value
 
 
-def _measure(value: Any, place: str) -> float:
+def _decode_number(value: Any, field: str) -> float:
     if value == _INFINITE:
         return math.inf
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise LedgerError("must be a number from 0 upwards", field=place, given=value)
+        raise LedgerError("must be a non-negative number", field=field, given=value)
     return float(value)
 
 
-def _count(value: Any, place: str) -> int:
+def _decode_count(value: Any, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
-        raise LedgerError("must be a whole number from 0 to 2^63 - 1", field=place, given=value)
+        raise LedgerError("must be a whole number from 0 to 2^63 - 1", field=field, given=value)
     return value
 
 
-def _text(value: Any, place: str) -> str:
+def _decode_text(value: Any, field: str) -> str:
     if not isinstance(value, str):
-        raise LedgerError("must be a text", field=place, given=value)
+        raise LedgerError("must be a text", field=field, given=value)
     return value
 
 
-def _list(value: Any, place: str) -> list[Any]:
+def _decode_list(value: Any, field: str) -> list[Any]:
     if not isinstance(value, list):
-        raise LedgerError("must be a list", field=place, given=value)
+        raise LedgerError("must be a list", field=field, given=value)
     return value
 
 
-def _mapping(value: Any, place: str) -> Mapping[str, Any]:
+def _decode_mapping(value: Any, field: str) -> Mapping[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise LedgerError("must be an object", field=place, given=value)
+        raise LedgerError("must be an object", field=field, given=value)
     return value
 
 
-def _only(fields: Mapping[str, Any], known: frozenset[str] | set[str], place: str) -> None:
+def _check_fields(fields: Mapping[str, Any], known: frozenset[str] | set[str], field: str) -> None:
     unknown = sorted(set(fields) - known)
     if unknown:
-        raise LedgerError("fields this version does not know", field=place, unknown=unknown)
+        raise LedgerError("unknown fields", field=field, unknown=unknown)

@@ -148,8 +148,10 @@ def _row(name: str, link: CheckedLink, raw: int) -> Row:
     how = f"{counts.events:,} events, {counts.frame_bytes / counts.events:.2f} bytes each"
     how += f" against {raw / counts.events:.1f}, largest error {100 * checker.worst:.0f} % of its bound"
     how += f"; auto switched {link.switches:,} times"
-    note = "" if checker.kept else f"promise broken: {checker.first_breach or 'events are missing'}"
-    return Row(name, "part", counts.frame_bytes / raw, high=LINKS[name][1], how=how, note=note, sound=checker.kept)
+    note = "" if checker.is_guarantee_met else f"promise broken: {checker.first_breach or 'events are missing'}"
+    return Row(
+        name, "part", counts.frame_bytes / raw, high=LINKS[name][1], how=how, note=note, sound=checker.is_guarantee_met
+    )
 
 
 BARS = [Bar("building calibration", calibration), Bar("building frames", frames)]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Cell as AnalysisCellsCell
+from thinwire.analysis.analysis_run import Cell as AnalysisCell
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.dictionaries import Codec
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
@@ -259,7 +259,7 @@ def _measured_dictionary_policies(setting: Setting) -> Iterator[tuple[str, int, 
     for number, stream in enumerate(streams):
         rows: Rows = []
         for done, (policy, settings) in enumerate(jobs):
-            cell: AnalysisCellsCell = {"stream": stream, "policy": policy, "data": _data(setting), "settings": settings}
+            cell: AnalysisCell = {"stream": stream, "policy": policy, "data": _data(setting), "settings": settings}
             rows += run_cell(**cell, messages=messages, cycle=True)["rows"]
             setting.progress((number + (done + 1) / len(jobs)) / len(streams))
         yield stream, messages, rows
@@ -316,7 +316,7 @@ def _short(setting: Setting) -> Iterator[Row]:
 
 def _cost(stream: str, policy: str, setting: Setting) -> float:
     """Bytes a message in all, the share of dictionaries included."""
-    cell: AnalysisCellsCell = {
+    cell: AnalysisCell = {
         "stream": stream,
         "policy": policy,
         "data": _data(setting),

@@ -60,7 +60,7 @@ class Tape:
         self.key_bytes += counts.key_bytes
         self.control_bytes += counts.control_bytes
         self.switches += link.switches
-        if not link.checker.kept:
+        if not link.checker.is_guarantee_met:
             self.breach = self.breach or f"promise broken: {link.checker.first_breach or 'events are missing'}"
 
 

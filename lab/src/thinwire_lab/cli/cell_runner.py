@@ -13,11 +13,11 @@ from thinwire.errors import JobFailed, MissingExtra, SparkUnavailable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from thinwire.analysis.analysis_cells import Cell, Run
+    from thinwire.analysis.analysis_run import Cell, CellRunner
 
 
 @contextmanager
-def cell_runner(master: str, output: Output, app: str) -> Iterator[Run]:
+def cell_runner(master: str, output: Output, app: str) -> Iterator[CellRunner]:
     """Yield a function that runs the cells of an experiment on Spark, or in this process if Spark is not available."""
     try:
         from thinwire.spark.session import check, session
@@ -46,7 +46,7 @@ def run_in_process(
     return results
 
 
-def run_on_spark(spark: SparkSession) -> Run:
+def run_on_spark(spark: SparkSession) -> CellRunner:
     """Return a function that runs cells as a sweep on Spark."""
     from thinwire.spark.parameter_sweep import sweep
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.analysis import analysis_cells as analysis
-from thinwire.analysis.analysis_cells import Cell
+from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.clock import Clock
 from thinwire.edge.placement_files import write_json
 from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
@@ -25,7 +24,7 @@ from thinwire_lab.placement.published_model import PublishedModel, fit_published
 from thinwire_lab.placement.queue_simulator import HostRun, random_sets, rerun
 from thinwire_lab.placement.run_files import format_date
 
-Sweep = analysis.Run
+Sweep = CellRunner
 """runs a function on cells, given the weight of each"""
 CELL_RUNS = 125
 """runs of a cell"""

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
-from thinwire.analysis import kind_of
+from thinwire.analysis.event_files import file_format
 from thinwire.errors import ConfigError
 from thinwire.spark.jobs.replay import ORDER, SOURCE
 from thinwire.spark.jobs.time_columns import named
@@ -32,7 +32,7 @@ from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_threshold
 def table_at(spark: SparkSession, path: str) -> DataFrame:
     """Return the rows of a file: Parquet, CSV with a header or JSON lines. A folder contains Parquet files."""
     name = PurePosixPath(path).name
-    kind = kind_of(name) if "." in name else "parquet"
+    kind = file_format(name) if "." in name else "parquet"
     try:
         if kind == "csv":
             return spark.read.csv(path, header=True, inferSchema=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinwire.analysis.promise_check import Checker
 from thinwire.codec import Counts, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import SchemaError
 from thinwire.schema import Event, Schema
 from thinwire.schema.timestamps import reader, ticks_per_second
+from thinwire.testing.guarantee_checker import GuaranteeChecker
 from thinwire.wire import FrameKind
 
 KIND = 0x0F
@@ -28,13 +28,13 @@ class CheckedLink:
     >>> for second, heat in enumerate([20.5, 20.5, 20.6]):
     ...     link.publish({"room": "11.1", "t": heat}, now=float(second))
     >>> link.close()
-    >>> link.checker.checked, link.checker.kept, link.counts.events
+    >>> link.checker.checked, link.checker.is_guarantee_met, link.counts.events
     (3, True, 3)
     """
 
     def __init__(self, schema: Schema, config: StreamConfig, *, start: float) -> None:
         self.config = config
-        self.checker = Checker(schema, config.demand)
+        self.checker = GuaranteeChecker(schema, config.demand)
         self.publisher = StreamEncoder(schema, config, now=start)
         self.subscriber = StreamDecoder([schema])
         self.switches = 0

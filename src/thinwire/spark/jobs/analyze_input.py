@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,36 +17,28 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from thinwire.analysis import kind_of
-from thinwire.analysis.event_columns import events_of
-from thinwire.analysis.event_files import CsvHeader, NoEvent, again, event_of, header_of, kept, of_row
-from thinwire.analysis.event_times import HEAD, Stamper
+from thinwire.analysis.analysis_run import HEAD
+from thinwire.analysis.event_columns import to_events
+from thinwire.analysis.event_files import (
+    MAX_SHOWN,
+    CsvHeader,
+    NotAnEvent,
+    TimeReader,
+    deserialize_event,
+    file_format,
+    parse_event,
+    parse_header,
+    row_to_event,
+    serialize_event,
+)
 from thinwire.errors import ConfigError
 from thinwire.schema import Schema
 from thinwire.spark.jobs.time_columns import named
 
-READ = "file string, block long, line long, event string, text string, reason string, seconds double"
+COLUMNS = "file string, block long, line long, event string, text string, reason string, seconds double"
 """columns of parsed lines; for a line that is not an event, `text` is its start and `reason` the error"""
-
-ParsedLine = tuple[dict[str, Any] | None, str | None, str | None]
-"""event and text; or None, text and the reason why it is not an event; or three times None for an empty line or a
-header"""
-Line = tuple[str, int, int, dict[str, Any] | None, str | None, str | None]
-"""file, block of the file that a task reads, line number in the block from 1 on, and a `ParsedLine`"""
-Reader = Callable[[pa.RecordBatch], list[Line]]
-
-_SHOWN = 200
-_COLUMNS = pa.schema(
-    [
-        ("file", pa.string()),
-        ("block", pa.int64()),
-        ("line", pa.int64()),
-        ("event", pa.string()),
-        ("text", pa.string()),
-        ("reason", pa.string()),
-        ("seconds", pa.float64()),
-    ]
-)
+_ARROW_TYPES = (pa.string(), pa.int64(), pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64())
+_FILE, _BLOCK = "__file", "__block"
 
 
 class LineLocation(NamedTuple):
@@ -65,95 +58,45 @@ class LineLocation(NamedTuple):
         return LineLocation(file, block, self.line + 1 if (file, block) == self[:2] else 1)
 
 
-def read_by(rows: DataFrame, reader: Callable[[], Reader], stamper: Stamper | None) -> DataFrame:
-    """Parse rows with a reader. Every task has its own."""
-    alone = stamper.alone if stamper is not None else None
+class ParsedLine(NamedTuple):
+    """A line with its location as in `LineLocation`.
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        stamps, lines = Stamper(alone) if alone is not None else None, reader()
-        for batch in batches:
-            yield columns_of(lines(batch), stamps)
-
-    return rows.mapInArrow(run, READ)
-
-
-def columns_of(lines: list[Line], stamper: Stamper | None) -> pa.RecordBatch:
-    """Return lines as columns with the time of every event. A line without a time is not an event."""
-    files, blocks, numbers, events, texts, reasons = map(list, zip(*lines, strict=True)) if lines else ([],) * 6
-    seconds: list[float | None] = [None] * len(lines)
-    if stamper is not None:
-        present = [row for row, event in enumerate(events) if event is not None]
-        for row, time in zip(present, stamper.seconds([events[row] for row in present]), strict=True):
-            seconds[row] = time
-            if time is None:
-                events[row], texts[row], reasons[row] = None, texts[row][:_SHOWN], stamper.complaint
-    good = [None if event is None else text for event, text in zip(events, texts, strict=True)]
-    bad = [text if event is None else None for event, text in zip(events, texts, strict=True)]
-    columns = zip((files, blocks, numbers, good, bad, reasons, seconds), _COLUMNS.types, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in columns], schema=_COLUMNS)
-
-
-def lines_by(header: CsvHeader | None) -> Reader:
-    """Return a reader of text: rows of line, file and block, in the order of the block."""
-    location, file = LineLocation("", 0, 0), ""
-
-    def lines(batch: pa.RecordBatch) -> list[Line]:
-        nonlocal location, file
-        found: list[Line] = []
-        for text, path, block in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            location = location.next(path, block)
-            if location.line == 1:
-                file = bare(path)
-            is_header = header is not None and location[1:] == (0, 1)
-            line = _read_line(text, header) if text.strip() and not is_header else (None, None, None)
-            found.append((file, block, location.line, *line))
-        return found
-
-    return lines
-
-
-def bare(file: str) -> str:
-    """Return the path of a file without the scheme `file:`.
-
-    >>> bare("file:///data/rooms.jsonl"), bare("s3a://lake/rooms.jsonl")
-    ('/data/rooms.jsonl', 's3a://lake/rooms.jsonl')
+    `text` is the serialized event; without an event, the start of the line, with the reason. Header and empty lines
+    have none of the three.
     """
-    return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
+
+    file: str
+    block: int
+    line: int
+    event: dict[str, Any] | None = None
+    text: str | None = None
+    reason: str | None = None
 
 
-def _read_line(text: str, header: CsvHeader | None) -> ParsedLine:
-    try:
-        event = event_of(text, header)
-    except NoEvent as problem:
-        return None, text[:_SHOWN], str(problem)
-    return event, text if header is None else kept(event), None
+Parser = Callable[[pa.RecordBatch], list[ParsedLine]]
 
 
-def parsed(spark: SparkSession, paths: Sequence[str], stamper: Stamper | None = None) -> DataFrame:
-    """Return the parsed lines and rows of files and folders. Without a stamper they have no time."""
-    frames = [_file(spark, path, stamper) for path in paths]
-    if not frames:
+def read_files(spark: SparkSession, paths: Sequence[str], times: TimeReader | None = None) -> DataFrame:
+    """Return the parsed lines and rows of files and folders. Without a time reader they have no time."""
+    if not paths:
         raise ConfigError("name at least one file", paths=[])
-    found = frames[0]
-    for frame in frames[1:]:
-        found = found.union(frame)
-    return found
+    return reduce(DataFrame.union, [_read_path(spark, path, times) for path in paths])
 
 
-def landed(rows: DataFrame, schema: Schema, stamper: Stamper | None = None) -> DataFrame:
+def read_topic_rows(rows: DataFrame, schema: Schema, times: TimeReader | None = None) -> DataFrame:
     """Return the rows of a topic in the order of its log."""
 
-    def lines(batch: pa.RecordBatch) -> list[Line]:
-        places = zip(batch.column("_offset").to_pylist(), batch.column("_ordinal").to_pylist(), strict=True)
-        some = zip(events_of(batch, schema), places, strict=True)
-        return [(schema.name, offset, line, event, kept(event), None) for event, (offset, line) in some]
+    def parse(batch: pa.RecordBatch) -> list[ParsedLine]:
+        offsets, ordinals = (batch.column(name).to_pylist() for name in ("_offset", "_ordinal"))
+        events = zip(offsets, ordinals, to_events(batch, schema), strict=True)
+        return [ParsedLine(schema.name, offset, n, event, serialize_event(event)) for offset, n, event in events]
 
     columns = [named(p.name) for p in schema if p.name in rows.columns]
-    return read_by(rows.select(*columns, "_offset", "_ordinal"), lambda: lines, stamper)
+    return _parse(rows.select(*columns, "_offset", "_ordinal"), lambda: parse, times)
 
 
 @contextmanager
-def naming_damage() -> Iterator[None]:
+def name_damage() -> Iterator[None]:
     """Raise `ConfigError` with the path of a file that Spark fails to read, such as a damaged gzip file."""
     try:
         yield
@@ -161,17 +104,17 @@ def naming_damage() -> Iterator[None]:
         found = re.search(r"FAILED_READ_FILE.*? reading file (\S+)\.\s", str(problem))
         if found is None:
             raise
-        raise ConfigError(
-            "the file cannot be read: damaged, or not of the type of its name", path=bare(found[1])
-        ) from None
+        path = strip_scheme(found[1])
+        raise ConfigError("the file cannot be read: damaged, or not of the type of its name", path=path) from None
 
 
-def head_of(frame: DataFrame) -> list[dict[str, Any]]:
+def read_head(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the first events."""
-    return [again(row.event) for row in frame.where("event is not null").select("event").limit(HEAD).collect()]
+    rows = frame.where("event is not null").select("event").limit(HEAD).collect()
+    return [deserialize_event(row.event) for row in rows]
 
 
-def numbered(frame: DataFrame) -> DataFrame:
+def number_lines(frame: DataFrame) -> DataFrame:
     """Return the rows with line numbers in files instead of blocks."""
     before = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     blocks = frame.groupBy("file", "block").agg(F.max("line").alias("lines"))
@@ -180,40 +123,99 @@ def numbered(frame: DataFrame) -> DataFrame:
     return joined.withColumn("line", F.col("line") + F.col("start")).withColumn("block", F.lit(0)).drop("start")
 
 
-def _file(spark: SparkSession, path: str, stamper: Stamper | None) -> DataFrame:
-    """The rows of a path. A folder contains Parquet files."""
+def strip_scheme(file: str) -> str:
+    """Return the path of a file without the scheme `file:`.
+
+    >>> strip_scheme("file:///data/rooms.jsonl"), strip_scheme("s3a://lake/rooms.jsonl")
+    ('/data/rooms.jsonl', 's3a://lake/rooms.jsonl')
+    """
+    return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
+
+
+def _read_path(spark: SparkSession, path: str, times: TimeReader | None) -> DataFrame:
+    """Return the rows of a path. A folder contains Parquet files."""
     name = PurePosixPath(path).name
-    kind = kind_of(name) if "." in name else "parquet"
+    form = file_format(name) if "." in name else "parquet"
     try:
-        if kind == "parquet":
-            return _table(spark.read.parquet(path), stamper)
-        return _text(spark, path, kind, stamper)
+        return _read_tables(spark, path, times) if form == "parquet" else _read_lines(spark, path, form, times)
     except AnalysisException as problem:
         if problem.getCondition() == "PATH_NOT_FOUND":
             raise ConfigError("no such file", path=path) from None
         raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
-def _table(rows: DataFrame, stamper: Stamper | None) -> DataFrame:
-    def lines(batch: pa.RecordBatch) -> list[Line]:
-        files, numbers = (batch.column(name).to_pylist() for name in (_FILE, _BLOCK))
-        events = map(of_row, batch.drop_columns([_FILE, _BLOCK]).to_pylist())
-        some = zip(files, numbers, events, strict=True)
-        return [(bare(file), 0, number + 1, event, kept(event), None) for file, number, event in some]
+def _read_tables(spark: SparkSession, path: str, times: TimeReader | None) -> DataFrame:
+    def parse(batch: pa.RecordBatch) -> list[ParsedLine]:
+        files, indexes = (batch.column(name).to_pylist() for name in (_FILE, _BLOCK))
+        events = map(row_to_event, batch.drop_columns([_FILE, _BLOCK]).to_pylist())
+        rows = zip(files, indexes, events, strict=True)
+        return [ParsedLine(strip_scheme(file), 0, n + 1, event, serialize_event(event)) for file, n, event in rows]
 
     location = (F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.row_index").alias(_BLOCK))
-    return read_by(rows.select("*", *location), lambda: lines, stamper)
+    return _parse(spark.read.parquet(path).select("*", *location), lambda: parse, times)
 
 
-def _text(spark: SparkSession, path: str, kind: str, stamper: Stamper | None) -> DataFrame:
-    lines = spark.read.text(path).select(
-        "value", F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.file_block_start").alias(_BLOCK)
-    )
+def _read_lines(spark: SparkSession, path: str, form: str, times: TimeReader | None) -> DataFrame:
+    location = (F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.file_block_start").alias(_BLOCK))
+    lines = spark.read.text(path).select("value", *location)
     header: CsvHeader | None = None
-    if kind == "csv":
+    if form == "csv":
         first = lines.where(F.col(_BLOCK) == 0).select("value").first()
-        header = header_of(first.value if first is not None else "", path)
-    return read_by(lines, lambda: lines_by(header), stamper)
+        header = parse_header(first.value if first is not None else "", path)
+    return _parse(lines, lambda: line_parser(header), times)
 
 
-_FILE, _BLOCK = "__file", "__block"
+def line_parser(header: CsvHeader | None) -> Parser:
+    """Return a parser of rows of text, file and block in the order of the block."""
+    location = LineLocation("", 0, 0)
+
+    def parse(batch: pa.RecordBatch) -> list[ParsedLine]:
+        nonlocal location
+        found: list[ParsedLine] = []
+        for text, file, block in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            location = location.next(file, block)
+            found.append(_parse_line(location, text, header))
+        return found
+
+    return parse
+
+
+def _parse_line(location: LineLocation, text: str, header: CsvHeader | None) -> ParsedLine:
+    line = ParsedLine(strip_scheme(location.file), location.block, location.line)
+    is_header = header is not None and location[1:] == (0, 1)
+    if is_header or not text.strip():
+        return line
+    try:
+        event = parse_event(text, header)
+    except NotAnEvent as problem:
+        return line._replace(text=text[:MAX_SHOWN], reason=str(problem))
+    return line._replace(event=event, text=text if header is None else serialize_event(event))
+
+
+def _parse(rows: DataFrame, create_parser: Callable[[], Parser], times: TimeReader | None) -> DataFrame:
+    """Parse rows. Every task has its own parser and time reader, because both have state."""
+    schema = times.schema if times is not None else None
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task_times, parser = TimeReader(schema) if schema is not None else None, create_parser()
+        for batch in batches:
+            yield _to_columns(parser(batch), task_times)
+
+    return rows.mapInArrow(run, COLUMNS)
+
+
+def _to_columns(lines: list[ParsedLine], times: TimeReader | None) -> pa.RecordBatch:
+    """Return lines as columns with the time of every event. An event without a time is rejected."""
+    seconds: list[float | None] = [None] * len(lines)
+    if times is not None:
+        events = [(row, line.event) for row, line in enumerate(lines) if line.event is not None]
+        for (row, _), time in zip(events, times.seconds([event for _, event in events]), strict=True):
+            seconds[row] = time
+            if time is None:
+                text = (lines[row].text or "")[:MAX_SHOWN]
+                lines[row] = lines[row]._replace(event=None, text=text, reason=times.reason)
+    texts = [(n.text, None) if n.event is not None else (None, n.text) for n in lines]
+    rows = [(*line[:3], *pair, line.reason, time) for line, pair, time in zip(lines, texts, seconds, strict=True)]
+    columns = zip(*rows, strict=True) if rows else [()] * len(_ARROW_TYPES)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ARROW_TYPES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.split()[0] for column in COLUMNS.split(", ")])

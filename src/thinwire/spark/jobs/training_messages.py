@@ -28,7 +28,7 @@ from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
 from thinwire.schema.schema import PAYLOAD
-from thinwire.spark.jobs.analyze_input import LineLocation, numbered
+from thinwire.spark.jobs.analyze_input import LineLocation, number_lines
 from thinwire.spark.jobs.ingest import BY
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.topics.dictionary_store import DictionaryStore
@@ -224,7 +224,7 @@ def _read_path(spark: SparkSession, path: str, column: str | None, time: str | N
 def _read_text(spark: SparkSession, path: str) -> DataFrame:
     location = (F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_block_start").alias("block"))
     lines = spark.read.text(path).select(F.col("value").cast("binary"), *location)
-    return add_null_time(numbered(lines.mapInArrow(_lines, _LINES)))
+    return add_null_time(number_lines(lines.mapInArrow(_lines, _LINES)))
 
 
 def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

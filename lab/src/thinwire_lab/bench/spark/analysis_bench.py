@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thinwire.analysis import TopicReport, Wanted, in_process
+from thinwire.analysis import AnalysisReport, AnalysisRequest, analyze_files
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.bench.spark.bench_site import every
 from thinwire_lab.bench.spark.process_usage import TWO, Peak, Spent, race, rate, ratio, running, spent
@@ -93,27 +93,27 @@ def _lines(folder: Path, events: int) -> Path:
     return path
 
 
-def _wanted() -> Wanted:
-    return Wanted(TOPIC, time="time", dimensions=["sensor"])
+def _request() -> AnalysisRequest:
+    return AnalysisRequest(TOPIC, time="time", dimensions=["sensor"])
 
 
 def _strategies() -> int:
-    return len(_wanted().strategies)
+    return len(_request().strategies)
 
 
-def _on_spark(spark: SparkSession, path: Path) -> TopicReport:
+def _on_spark(spark: SparkSession, path: Path) -> AnalysisReport:
     from thinwire.spark.jobs.analyze import analyze
 
-    return analyze(spark, [str(path)], _wanted()).topics[0]
+    return analyze(spark, [str(path)], _request())
 
 
-def _here(path: Path) -> TopicReport:
-    return in_process([path], _wanted())
+def _here(path: Path) -> AnalysisReport:
+    return analyze_files([path], _request())
 
 
-def _figures(report: TopicReport) -> dict[str, Any]:
+def _figures(report: AnalysisReport) -> dict[str, Any]:
     """All that does not depend on how long something took."""
-    outcomes = [one.outcome for one in report.judged]
+    outcomes = [one.outcome for one in report.strategies]
     return {one.strategy.name: (one.events, one.total, one.missing, one.worst) for one in outcomes}
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.analysis.analysis_cells import Cell, Run
+from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord import Ring, hops, key_of, routes
 from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES, churn, simulate
@@ -102,7 +102,7 @@ class ConformanceFigure:
     function: Function
     cells: Callable[[ConformanceScale], list[Cell]]
 
-    def rows(self, scale: ConformanceScale, run: Run) -> list[dict[str, Any]]:
+    def rows(self, scale: ConformanceScale, run: CellRunner) -> list[dict[str, Any]]:
         """Return the points: parameters and results of each cell."""
         grid = self.cells(scale)
         return [{**cell, **found} for cell, found in zip(grid, run(self.function, grid, _weight), strict=True)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Cell
+from thinwire.analysis.analysis_run import Cell
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Run
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries import thesis_sheet as plots
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
@@ -33,7 +33,7 @@ MOST_BATCHED = 100_000
 """messages of a stream for batches"""
 
 
-def figure_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams()
     rows = best_of(policy_rows(scale, run, streams, ("deflate", "ours")))
     series = {p: [rows[s, p, "1:1"]["reduction"] for s in streams] for p in ("deflate", "ours")}
@@ -42,7 +42,7 @@ def figure_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 4.3.2: dictionaries against deflate", ("stream", *series), table, (), pictures)
 
 
-def figure_4_3_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     stream = scale.streams(["DEBS json"])[:1]
     (row,) = [r for r in policy_rows(scale, run, stream, ["adaptive"]) if r["topology"] == "1:1"][:1]
     columns = ("seen", "decision", "saved now", "saved by a new one", "life")
@@ -56,7 +56,7 @@ def figure_4_3_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 4.3.4: Adaptive over time", columns, table, (), pictures)
 
 
-def figure_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     stream = scale.streams(["DEBS json"])[:1]
     (row,) = [r for r in policy_rows(scale, run, stream, ["predict"]) if r["topology"] == "1:1"][:1]
     lives = expected_and_seen(row["decisions"])
@@ -71,7 +71,7 @@ def figure_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     )
 
 
-def figure_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     rows = policy_rows(scale, run, scale.streams(), ("single", "adaptive", "predict", "ours"))
     rows = [row for row in rows if row["topology"] == "1:1"]
     best = best_of(rows)
@@ -87,23 +87,23 @@ def figure_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.4.3: settings", ("policy", "worst", "median", "best"), table, notes, pictures)
 
 
-def figure_5_4_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_4_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _over_time(scale, run, out, "5.4.4", scale.streams(["DEBS json", "Neut log"])[:1] or scale.streams()[:1])
 
 
-def figure_5_4_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_4_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _over_time(scale, run, out, "5.4.5", scale.streams(["DEBS csv"])[:1])
 
 
-def figure_5_5_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_5_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _batches(scale, run, out, "5.5.1", publishers=1)
 
 
-def figure_5_5_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_5_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _batches(scale, run, out, "5.5.2", publishers=1000)
 
 
-def _over_time(scale: ThesisScale, run: Run, out: Path, number: str, streams: Sequence[str]) -> Sheet:
+def _over_time(scale: ThesisScale, run: CellRunner, out: Path, number: str, streams: Sequence[str]) -> Sheet:
     shown = best_of(policy_rows(scale, run, streams, OVER_TIME))
     rows = {policy: shown[streams[0], policy, "1:1"] for policy in OVER_TIME}
     series = {policy: _points(row["timeline"]) for policy, row in rows.items()}
@@ -114,7 +114,7 @@ def _over_time(scale: ThesisScale, run: Run, out: Path, number: str, streams: Se
     return Sheet(f"figure {number}: over time, {streams[0]}", columns, table, (), pictures)
 
 
-def _batches(scale: ThesisScale, run: Run, out: Path, number: str, publishers: int) -> Sheet:
+def _batches(scale: ThesisScale, run: CellRunner, out: Path, number: str, publishers: int) -> Sheet:
     streams, policies = scale.streams(), ("deflate", "predict", "ours")
     batches = BATCHES[::4] if scale.quick else BATCHES
     cells = [
@@ -149,7 +149,7 @@ def _points(timeline: Sequence[Sequence[float]]) -> plots.Points:
 SIZE = "size of the dictionary, mean messages"
 
 
-def figure_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     rows = configured_rows(scale, run, scale.streams(list(published.TABLE_4_3_1)))
     pictures, table = [], []
     for stream in dict.fromkeys(row["stream"] for row in rows):
@@ -164,7 +164,7 @@ def figure_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 4.3.1: history and size", ("stream", "history", "multiplier", SAVED), table, (), pictures)
 
 
-def figure_4_3_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _sizes(scale, run)
     columns = ("stream", "multiplier", "bytes", "pack us", "read us")
     table = [tuple(figures[name] for name in columns) for figures in found]
@@ -176,7 +176,7 @@ def figure_4_3_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figures 4.3.3 and 5.2.3: CPU by size", columns, table, (), pictures)
 
 
-def figure_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _histories(scale, run)
     columns = ("stream", "kB", "cpu seconds")
     table = [tuple(figures[name] for name in columns) for figures in found]
@@ -186,7 +186,7 @@ def figure_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.2.1: sampling time", columns, table, (), pictures)
 
 
-def figure_5_2_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_2_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = [figures for figures in _histories(scale, run) if figures["saved"] is not None]
     columns = ("stream", "history", "saved")
     table = [tuple(figures[name] for name in columns) for figures in found]
@@ -196,7 +196,7 @@ def figure_5_2_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.2.2: history", columns, table, (), pictures)
 
 
-def figure_5_2_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_2_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _used(scale, run, list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1])
     columns = ("stream", "multiplier", "used", "referred", "internal")
     table = [tuple(figures[name] for name in columns) for figures in found]
@@ -207,7 +207,7 @@ def figure_5_2_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.2.4: usage by size", columns, table, (), pictures)
 
 
-def figure_5_2_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_2_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _used(scale, run, [8.0])
     series = {f["stream"]: (list(range(len(f["counts"]))), f["counts"]) for f in found}
     title = "References to each byte of a dictionary (figure 5.2.5)"
@@ -216,7 +216,7 @@ def figure_5_2_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.2.5: usage by position", ("stream", "bytes", "used %", "most often"), table, (), pictures)
 
 
-def figure_5_2_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_2_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _sizes(scale, run)
     columns = ("stream", "multiplier", "saved", "travels in")
     table = [tuple(figures[name] for name in columns) for figures in found]
@@ -226,7 +226,7 @@ def figure_5_2_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.2.6: size", columns, table, (), pictures)
 
 
-def figure_5_4_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_4_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     found = swept(similar_cell, cells, run)
@@ -237,19 +237,19 @@ def figure_5_4_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 5.4.1: NSim", ("stream", "mean", "deviation"), table, (), pictures)
 
 
-def _sizes(scale: ThesisScale, run: Run) -> list[Mapping[str, Any]]:
+def _sizes(scale: ThesisScale, run: CellRunner) -> list[Mapping[str, Any]]:
     multipliers = single.MULTIPLIERS[2::4] if scale.quick else single.MULTIPLIERS
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for s in scale.streams() for m in multipliers]
     return [figures for figures in swept(size_cell, cells, run) if figures["saved"] is not None]
 
 
-def _histories(scale: ThesisScale, run: Run) -> list[Mapping[str, Any]]:
+def _histories(scale: ThesisScale, run: CellRunner) -> list[Mapping[str, Any]]:
     histories = fixed_rate.HISTORIES[1::4] if scale.quick else fixed_rate.HISTORIES
     cells = [{"stream": s, "history": h, "data": scale.data} for s in scale.streams() for h in histories]
     return swept(history_cell, cells, run)
 
 
-def _used(scale: ThesisScale, run: Run, multipliers: Sequence[float]) -> list[Mapping[str, Any]]:
+def _used(scale: ThesisScale, run: CellRunner, multipliers: Sequence[float]) -> list[Mapping[str, Any]]:
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for s in scale.streams() for m in multipliers]
     return [figures for figures in swept(usage_cell, cells, run) if figures["used"] is not None]
 

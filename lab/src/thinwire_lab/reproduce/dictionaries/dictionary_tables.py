@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Run
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
@@ -39,7 +39,7 @@ COLUMNS = (
 )
 
 
-def table_formats(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_formats(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Return bytes per message, and the ratio of the largest format to the smallest."""
     names = {stream.name for stream in available(scale.data)}
     rows = "debs" if "debs-pb" in names else "taxi"
@@ -66,7 +66,7 @@ OTHERS = "only the DEBS rows are the data of the thesis; other streams are besid
 LENGTH = "streams have the length of the recordings; the thesis uses a million messages"
 
 
-def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_4_3_1))
     rows = configured_rows(scale, run, streams)
     deflated = _by_stream(policy_rows(scale, run, streams, ["deflate"]))
@@ -85,7 +85,7 @@ def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     )
 
 
-def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_4_3_2))
     fixed = best_of(configured_rows(scale, run, streams))
     rows = best_of(policy_rows(scale, run, streams, ["deflate", "adaptive", "ours"]))
@@ -100,7 +100,7 @@ def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("table 4.3.2: bytes saved by Adaptive", _distinct(columns), table, (OTHERS, LENGTH))
 
 
-def table_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams()
     multipliers = list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1]
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for m in multipliers for s in streams]
@@ -115,7 +115,7 @@ def table_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.2.1: usage by size, mean of all streams", _distinct(columns), table)
 
 
-def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
@@ -128,7 +128,7 @@ def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.4.2: similarity of messages", _distinct(columns), table, (OTHERS,))
 
 
-def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_5_4_3))
     table = []
     for row in _predicted(scale, run, streams):
@@ -140,7 +140,7 @@ def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.4.3: lifetimes expected by Predict", _distinct(columns), table, (OTHERS, LENGTH))
 
 
-def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_6_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     every = 1_000 if scale.quick else 10_000
     cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
     table = []
@@ -157,7 +157,7 @@ def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("table 6.2.1: one dictionary without replacement", _distinct(columns), table, (OTHERS, LENGTH))
 
 
-def _predicted(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
+def _predicted(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> list[Mapping[str, Any]]:
     cells = [
         {"stream": s, "policy": "predict", "data": scale.data, "messages": scale.most, "publishers": [1],
          "settings": {"reading": reading}}
@@ -184,15 +184,15 @@ def _distinct(columns: Sequence[str]) -> tuple[str, ...]:
 POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "ours, length known")
 
 
-def table_5_4_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_5_4_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _result_summary(scale, run, "table 5.4.4: bytes saved, all overhead included", 1, published.TABLE_5_4_4)
 
 
-def table_5_5_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_5_5_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _result_summary(scale, run, "table 5.5.1: bytes saved with batches of two", 2, published.TABLE_5_5_1)
 
 
-def table_b(number: str, scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_b(number: str, scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     batch, saved = TABLES_B[number]
     return _result_summary(scale, run, f"table {number}: bytes saved with batches of {batch}", batch, saved)
 
@@ -201,7 +201,7 @@ APPENDIX = {number: partial(table_b, number) for number in TABLES_B}
 
 
 def _result_summary(
-    scale: ThesisScale, run: Run, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]
+    scale: ThesisScale, run: CellRunner, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]
 ) -> Sheet:
     streams = scale.streams()
     rows = policy_rows(scale, run, streams, POLICIES, batch)

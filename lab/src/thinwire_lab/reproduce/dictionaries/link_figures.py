@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Cell, Run
+from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.dictionaries.policies.policy_catalogue import FAST
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, balance, courses
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
@@ -47,7 +47,7 @@ COUNTED = (
 )
 
 
-def table_linger(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def table_linger(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for stream in _streams(scale):
@@ -70,7 +70,7 @@ def _length(scale: ThesisScale) -> int:
     return min(scale.most, FEW if scale.quick else MESSAGES)
 
 
-def _computed(scale: ThesisScale, run: Run, stream: str) -> tuple[Points, float]:
+def _computed(scale: ThesisScale, run: CellRunner, stream: str) -> tuple[Points, float]:
     """Return bytes per message without a broker: of deflate by batch, and of our policy's dictionaries."""
     about = {"stream": stream, "data": scale.data, "messages": _length(scale), "publishers": [1]}
     cells: list[Cell] = [{**about, "policy": "deflate", "batch": batch} for batch in BATCHES]
@@ -117,23 +117,23 @@ SENT, DICTIONARY = 5000, 3078
 """messages of figure 4.3.6, and bytes of its dictionary: one mean message"""
 
 
-def figure_5_5_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_5_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _faster(scale, run, out, "5.5.3", "receiving", ["1mbit"])
 
 
-def figure_5_5_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_5_5_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _faster(scale, run, out, "5.5.4", "receiving", ["4mbit"])
 
 
-def figure_c_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_c_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _faster(scale, run, out, "C.1", "receiving", RATES[4::4] if scale.quick else RATES)
 
 
-def figure_c_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_c_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return _faster(scale, run, out, "C.2", "publishing", RATES[2::4] if scale.quick else RATES)
 
 
-def figure_delays(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_delays(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Bandwidth by delay and jitter, which are fixed in the thesis; one publisher and one subscriber."""
     rates, delays = (RATES[::4], DELAYS[::2]) if scale.quick else (RATES, DELAYS)
     cells = delay_cells(TWEETS, rates=rates, delays=delays, messages=LINK_FEW)
@@ -149,7 +149,7 @@ def figure_delays(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure delays: bandwidth by delay and jitter", columns, table, (WAITING,), pictures)
 
 
-def figure_4_3_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Latency on a phone whose link is almost saturated by plain messages."""
     cell = _phone(LINK_FEW if scale.quick else LINK_MESSAGES, pace=TWEETS["plain"].mean / (LOADED * 12_500))
     (row,) = run(compare, [cell], _weight)
@@ -161,7 +161,7 @@ def figure_4_3_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *ways), table, notes, pictures)
 
 
-def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def figure_4_3_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Time until a phone has received 5,000 messages, and the dictionary before them."""
     sent = LINK_FEW if scale.quick else SENT
     messages, alone = run(compare, [_phone(sent), _phone(1, loads={"plain": [DICTIONARY, 0.0, 0.0]})], _weight)
@@ -176,7 +176,7 @@ def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
 
 
-def _faster(scale: ThesisScale, run: Run, out: Path, number: str, role: str, rates: Sequence[str]) -> Sheet:
+def _faster(scale: ThesisScale, run: CellRunner, out: Path, number: str, role: str, rates: Sequence[str]) -> Sheet:
     """Speed-ups by publishers and subscribers, one map per bandwidth, beside the values of the thesis."""
     cells = thesis_cells(
         TWEETS,

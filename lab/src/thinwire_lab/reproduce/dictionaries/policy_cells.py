@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.analysis.analysis_cells import Cell
+from thinwire.analysis.analysis_run import Cell
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Run
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import dictionary_figures as courses
 from thinwire_lab.reproduce.dictionaries import dictionary_figures as figures
@@ -23,7 +23,7 @@ from thinwire_lab.reproduce.dictionaries.link_figures import table_linger
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLES_B
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
 
-Maker = Callable[[ThesisScale, Run, Path], Sheet]
+Maker = Callable[[ThesisScale, CellRunner, Path], Sheet]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def chosen(table: str | None = None, figure: str | None = None) -> list[tuple[st
     return [(f"{kind} {number}", _found(kind, number, items)) for kind, number, items in selected if number is not None]
 
 
-def reproduce(name: str, item: Item, scale: ThesisScale, run: Run, out: Path) -> Sheet:
+def reproduce(name: str, item: Item, scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Compute a sheet; pictures are written to the folder `out`."""
     return item.make(scale, run, out)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thinwire.analysis.analysis_cells import Cell, Run
+from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell, weight
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
@@ -157,13 +157,15 @@ class Sheet:
         return {"title": self.title, "rows": rows, "notes": list(self.notes), "pictures": list(map(str, self.pictures))}
 
 
-def swept(function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], run: Run) -> list[Mapping[str, Any]]:
+def swept(
+    function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], run: CellRunner
+) -> list[Mapping[str, Any]]:
     """Return the results of the cells in order."""
     return run(function, cells, weight) if cells else []
 
 
 def policy_rows(
-    scale: ThesisScale, run: Run, streams: Sequence[str], policies: Sequence[str], batch: int = 1
+    scale: ThesisScale, run: CellRunner, streams: Sequence[str], policies: Sequence[str], batch: int = 1
 ) -> list[dict[str, Any]]:
     """Return the rows of policies on streams with all their settings."""
     cells = [
@@ -205,7 +207,7 @@ MAX_MESSAGES = 20_000
 """the thesis uses at least as many"""
 
 
-def configured_rows(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[dict[str, Any]]:
+def configured_rows(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> list[dict[str, Any]]:
     """Return rows for every history and size (equations 4.3.1 and 4.3.2), with one publisher."""
     histories, multipliers = (values[1::4] if scale.quick else values for values in (HISTORIES, MULTIPLIERS))
     cells = [
