@@ -118,7 +118,7 @@ def test_events_without_a_time_use_the_rate(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "request", "complaint"),
+    ("text", "analysis", "complaint"),
     [
         ("", REQUEST, "none that can be read"),
         ("nonsense\n", REQUEST, "none that can be read"),
@@ -128,10 +128,10 @@ def test_events_without_a_time_use_the_rate(tmp_path):
     ],
     ids=["empty", "nonsense", "one event", "no time", "no such time"],
 )
-def test_bad_input_is_named(spark, tmp_path, text, request, complaint):
+def test_bad_input_is_named(spark, tmp_path, text, analysis, complaint):
     path = tmp_path / "m.jsonl"
     path.write_text(text)
-    for run in (lambda: analyze_files([path], request), lambda: analyze(spark, [str(path)], request)):
+    for run in (lambda: analyze_files([path], analysis), lambda: analyze(spark, [str(path)], analysis)):
         with pytest.raises(ThinwireError, match=complaint):
             run()
 

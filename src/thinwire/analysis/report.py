@@ -147,15 +147,14 @@ COLUMNS = (
 """of the table of strategies"""
 
 
+_RATINGS = ("link_saving", "batched_saving", "packed_saving", "frame_saving", "error")
+
+
 def _strategy_document(rated: RatedStrategy) -> dict[str, Any]:
     outcome, total = rated.outcome, rated.outcome.total
     return {
         "strategy": rated.name,
-        "link_saving": rated.link_saving,
-        "batched_saving": rated.batched_saving,
-        "packed_saving": rated.packed_saving,
-        "frame_saving": rated.frame_saving,
-        "error": rated.error,
+        **{name: getattr(rated, name) for name in _RATINGS},
         "kept": outcome.is_guarantee_met,
         "frame_bytes": total.frame,
         "link_bytes": total.link,

@@ -23,13 +23,8 @@ from thinwire.analysis.work_folder import WorkFolder, open_work_folder
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire.spark.jobs.analyze_input import (
-    name_damage,
-    number_lines,
-    read_files,
-    read_head,
-    read_topic_rows,
-)
+from thinwire.spark.jobs.analyze_input import name_damage, read_files, read_head, read_topic_rows
+from thinwire.spark.jobs.line_numbers import number_lines
 from thinwire.spark.parameter_sweep import sweep
 from thinwire.topics.log_tables import read_topic
 

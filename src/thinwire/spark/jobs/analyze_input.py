@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.analysis.analysis_run import HEAD
@@ -33,29 +33,13 @@ from thinwire.analysis.event_files import (
 )
 from thinwire.errors import ConfigError
 from thinwire.schema import Schema
+from thinwire.spark.jobs.line_numbers import LineLocation, strip_scheme
 from thinwire.spark.jobs.time_columns import named
 
 COLUMNS = "file string, block long, line long, event string, text string, reason string, seconds double"
 """columns of parsed lines; for a line that is not an event, `text` is its start and `reason` the error"""
 _ARROW_TYPES = (pa.string(), pa.int64(), pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64())
 _FILE, _BLOCK = "__file", "__block"
-
-
-class LineLocation(NamedTuple):
-    """Location of a line: the file, the block of it that a task reads, and the number in the block from 1 on.
-
-    >>> location = LineLocation("rooms.jsonl", 0, 7)
-    >>> location.next("rooms.jsonl", 0).line, location.next("rooms.jsonl", 64).line
-    (8, 1)
-    """
-
-    file: str
-    block: int
-    line: int
-
-    def next(self, file: str, block: int) -> LineLocation:
-        """Return the location of the next line that is read, in this file and block."""
-        return LineLocation(file, block, self.line + 1 if (file, block) == self[:2] else 1)
 
 
 class ParsedLine(NamedTuple):
@@ -112,24 +96,6 @@ def read_head(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the first events."""
     rows = frame.where("event is not null").select("event").limit(HEAD).collect()
     return [deserialize_event(row.event) for row in rows]
-
-
-def number_lines(frame: DataFrame) -> DataFrame:
-    """Return the rows with line numbers in files instead of blocks."""
-    before = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    blocks = frame.groupBy("file", "block").agg(F.max("line").alias("lines"))
-    starts = blocks.select("file", "block", F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("start"))
-    joined = frame.join(F.broadcast(starts), ["file", "block"])
-    return joined.withColumn("line", F.col("line") + F.col("start")).withColumn("block", F.lit(0)).drop("start")
-
-
-def strip_scheme(file: str) -> str:
-    """Return the path of a file without the scheme `file:`.
-
-    >>> strip_scheme("file:///data/rooms.jsonl"), strip_scheme("s3a://lake/rooms.jsonl")
-    ('/data/rooms.jsonl', 's3a://lake/rooms.jsonl')
-    """
-    return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
 
 
 def _read_path(spark: SparkSession, path: str, times: TimeReader | None) -> DataFrame:

@@ -28,8 +28,8 @@ from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
 from thinwire.schema.schema import PAYLOAD
-from thinwire.spark.jobs.analyze_input import LineLocation, number_lines
 from thinwire.spark.jobs.ingest import BY
+from thinwire.spark.jobs.line_numbers import LineLocation, number_lines
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.frame_bodies import SAMPLED
