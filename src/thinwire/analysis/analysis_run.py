@@ -33,7 +33,7 @@ from thinwire.analysis.json_baseline import Baseline, measure_json, merge_baseli
 from thinwire.analysis.property_cost import (
     MAX_SCHEMA_EVENTS,
     PropertyCost,
-    TrainingResult,
+    TrainingSummary,
     find_ranges,
     measure_property_costs,
     merge_ranges,
@@ -195,7 +195,7 @@ def analyze_sorted(
     starts = range(cut, len(events), request.chunk)
     chunks = [Chunk(number, start, min(len(events), start + request.chunk)) for number, start in enumerate(starts)]
     task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, request.rate), run, rejects)
-    training = TrainingResult(schema, task.ranges, cut, reasons)
+    training = TrainingSummary(schema, task.ranges, cut, reasons)
     return _report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 
 
@@ -235,7 +235,7 @@ def _measuring_cells(task: AnalysisTask) -> list[Cell]:
     return cells
 
 
-def _report(request: AnalysisRequest, training: TrainingResult, results: Results, rejects: Rejects) -> AnalysisReport:
+def _report(request: AnalysisRequest, training: TrainingSummary, results: Results, rejects: Rejects) -> AnalysisReport:
     order = {strategy: index for index, strategy in enumerate(request.strategies)}
     outcomes = merge_outcomes(
         _read_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())

@@ -25,7 +25,7 @@ _SAMPLE_VALUES = 200_000
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class TrainingSummary:
     """What the training part yields.
 
     ranges: of the numbers; events: number of training events; reasons: of the inferred schema, by property

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from thinwire.analysis.event_files import Reject
 from thinwire.analysis.json_baseline import Baseline
-from thinwire.analysis.property_cost import PropertyCost, TrainingResult
+from thinwire.analysis.property_cost import PropertyCost, TrainingSummary
 from thinwire.analysis.strategy_choice import RatedStrategy, pareto_front
 from thinwire.topics.topic_plan import Plan, TopicPlan
 from thinwire.topics.topic_settings import Settings
@@ -26,7 +26,7 @@ class AnalysisReport:
     """
 
     topic: str
-    training: TrainingResult
+    training: TrainingSummary
     strategies: Sequence[RatedStrategy]
     chosen: RatedStrategy
     baselines: Sequence[Baseline]
@@ -121,7 +121,7 @@ def microseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1e6 * seconds:.0f} us"
 
 
-class Column(NamedTuple):
+class ReportColumn(NamedTuple):
     """A column of the table of strategies. The terminal shows only those with `in_terminal`."""
 
     title: str
@@ -130,19 +130,19 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("strategy", True, lambda r: r.name + ("" if r.outcome.is_guarantee_met else " (bound exceeded)")),
-    Column("wire saved", True, lambda r: percent(r.link_saving)),
-    Column("of batches", True, lambda r: percent(r.batched_saving)),
-    Column("of deflated", True, lambda r: percent(r.packed_saving)),
-    Column("frames saved", True, lambda r: percent(r.frame_saving)),
-    Column("frame bytes per event", False, lambda r: f"{r.outcome.total.frame / max(1, r.outcome.events):.2f}"),
-    Column("wire bytes per event", False, lambda r: f"{r.outcome.total.link / max(1, r.outcome.events):.1f}"),
-    Column("messages", False, lambda r: f"{r.outcome.total.messages:,}"),
-    Column("suppressed", False, lambda r: percent(r.outcome.suppressed_events / max(1, r.outcome.events))),
-    Column("error", True, lambda r: f"{100 * r.error:.3g} %"),
-    Column("of its bound", False, lambda r: percent(r.outcome.worst)),
-    Column("publish", True, lambda r: microseconds(r.outcome.publish_cpu)),
-    Column("receive", True, lambda r: microseconds(r.outcome.receive_cpu)),
+    ReportColumn("strategy", True, lambda r: r.name + ("" if r.outcome.is_guarantee_met else " (bound exceeded)")),
+    ReportColumn("wire saved", True, lambda r: percent(r.link_saving)),
+    ReportColumn("of batches", True, lambda r: percent(r.batched_saving)),
+    ReportColumn("of deflated", True, lambda r: percent(r.packed_saving)),
+    ReportColumn("frames saved", True, lambda r: percent(r.frame_saving)),
+    ReportColumn("frame bytes per event", False, lambda r: f"{r.outcome.total.frame / max(1, r.outcome.events):.2f}"),
+    ReportColumn("wire bytes per event", False, lambda r: f"{r.outcome.total.link / max(1, r.outcome.events):.1f}"),
+    ReportColumn("messages", False, lambda r: f"{r.outcome.total.messages:,}"),
+    ReportColumn("suppressed", False, lambda r: percent(r.outcome.suppressed_events / max(1, r.outcome.events))),
+    ReportColumn("error", True, lambda r: f"{100 * r.error:.3g} %"),
+    ReportColumn("of its bound", False, lambda r: percent(r.outcome.worst)),
+    ReportColumn("publish", True, lambda r: microseconds(r.outcome.publish_cpu)),
+    ReportColumn("receive", True, lambda r: microseconds(r.outcome.receive_cpu)),
 )
 """of the table of strategies"""
 
