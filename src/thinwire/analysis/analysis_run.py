@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from thinwire.analysis.event_columns import EventClock, to_batch
-from thinwire.analysis.event_files import RecordedEvent, Reject, Rejects, TimeReader, read_events, serialize_event
+from thinwire.analysis.event_files import HEAD, RecordedEvent, Reject, Rejects, TimeReader, read_events, serialize_event
 from thinwire.analysis.json_baseline import Baseline, measure_json, merge_baselines
 from thinwire.analysis.property_cost import (
     MAX_SCHEMA_EVENTS,
@@ -63,8 +63,6 @@ CHUNK = 200_000
 """events of a chunk"""
 WARM_EVENTS = 20
 """events of each source that warm up a publisher before a chunk"""
-HEAD = 1_000
-"""events from which the time property is inferred"""
 JSON_FRAMES_WEIGHT, JSON_BASELINE_WEIGHT = 12.0, 3.0
 """relative to strategies with compact frames"""
 

@@ -31,6 +31,8 @@ MAX_SHOWN = 200
 """characters of a rejected line that are kept"""
 MAX_SAMPLE = 100
 """rejected lines that are kept with their text"""
+HEAD = 1_000
+"""events from which the time property is inferred"""
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,3})?")

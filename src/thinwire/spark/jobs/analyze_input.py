@@ -17,9 +17,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thinwire.analysis.analysis_run import HEAD
 from thinwire.analysis.event_columns import to_events
 from thinwire.analysis.event_files import (
+    HEAD,
     MAX_SHOWN,
     CsvHeader,
     NotAnEvent,
