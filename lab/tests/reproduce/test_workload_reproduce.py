@@ -47,7 +47,7 @@ def test_another_population_does_not_have_it() -> None:
 def test_figures_are_chosen_by_number() -> None:
     assert chosen(None) == [1, 2, 3, 4, 5, 6]
     assert chosen("4") == [4]
-    with pytest.raises(ConfigError, match="no such figure"):
+    with pytest.raises(ConfigError, match="unknown figure"):
         chosen("9")
 
 

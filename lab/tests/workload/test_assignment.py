@@ -67,8 +67,8 @@ def test_a_limit_is_kept_and_a_wide_one_changes_nothing() -> None:
 def test_companies_of_one_interest_go_where_most_of_them_are() -> None:
     """Going by interest alone sends the readers of either end to the broker far from most of them."""
     low = np.array([[0.8]] * 5 + [[0.0]] * 5)
-    places = np.array([[0.0]] * 4 + [[10.0]] + [[10.0]] * 4 + [[0.0]])
-    town = two_towns()._replace(low=low, high=low + 0.2, places=places, brokers=np.array([[10.0], [0.0]]))
+    locations = np.array([[0.0]] * 4 + [[10.0]] + [[10.0]] * 4 + [[0.0]])
+    town = two_towns()._replace(low=low, high=low + 0.2, locations=locations, brokers=np.array([[10.0], [0.0]]))
     groups, of = group_subscriptions(town)
     near = compute_costs(town, groups, of, assign_jointly(groups, np.inf))
     assert near.wasted == 0.0

@@ -40,7 +40,7 @@ def test_tables_are_checked_and_written(mine: Path, tmp_path: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["rows"]["members"] == 2
     assert read_summary(out).members.counts.sum() == 40
     assert main(["workload", "summary", "build", "--from", str(mine), "--out", str(out)]) == 2
-    assert "something already" in capsys.readouterr().err
+    assert "the folder exists" in capsys.readouterr().err
 
 
 def test_groups_are_counted(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
