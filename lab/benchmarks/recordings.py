@@ -1,10 +1,10 @@
-"""What reading a recording costs, and what packing its payloads would save and cost.
+"""Cost of reading a recording, and savings and cost of compressing its payloads.
 
     python lab/benchmarks/recordings.py [EVENTS]
 
-Bias: frames of a generated building of twenty plants, in this process, from a file that was just written and is in the
-system's memory: what is compared is work of the processor, not a disk. Times are processor time; only their ratios mean
-anything. JSON lines of the same events are what a reader would parse in the place of frames.
+Bias: frames of a generated building of twenty plants, in this process, from a file that is in the memory of the system,
+so that processor work is compared, not a disk. Times are processor time; only their ratios are valid. A reader of JSON
+would parse JSON lines of the same events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from thinwire.wire import join
 LOG = "tw_log_plant"
 TOLERANCE, SOURCES = 0.5, 20
 COLUMNS = ("batch", "payload", "on disk", "packed", "blocks", "read", "inflate")
-"""events a message; bytes an event: frames, in files; zlib's share of the frames; us an event for each way to read"""
+"""events per message; bytes per event as frames and in files; share of the frames after zlib; us per event to read"""
 
 
 def main(events: int = 100_000) -> None:
@@ -44,15 +44,15 @@ def main(events: int = 100_000) -> None:
 
 
 def messages(sample: list[dict[str, Any]], batch: int) -> list[Stored]:
-    """The messages of a log: so many events in each."""
+    """Return the messages of a log with `batch` events in each."""
     publisher = StreamEncoder(building.schema(), StreamConfig(demand=Demand(default_tolerance=TOLERANCE)), name="p1")
-    found, frames = [], publisher.start(0.0)
+    log, frames = [], publisher.start(0.0)
     for number, event in enumerate(sample, 1):
         frames += publisher.publish(event, number / 1000)
         if frames and number % batch == 0:
-            found.append(Stored(len(found) + 1, "tw.log.plant.p1.d", join(frames), 1.7e9 + number / 1000))
+            log.append(Stored(len(log) + 1, "tw.log.plant.p1.d", join(frames), 1.7e9 + number / 1000))
             frames = []
-    return found
+    return log
 
 
 def _row(folder: Path, log: list[Stored], batch: int, events: int) -> str:
@@ -70,18 +70,18 @@ def _row(folder: Path, log: list[Stored], batch: int, events: int) -> str:
             _cost(lambda: [zlib.decompress(part) for part in packed]),
         )
     sizes = (len(payload) / events, out.written / events, sum(map(len, packed)) / len(payload))
-    told = (*(f"{size:8.2f}" for size in sizes), *(f"{cost / events * 1e6:8.3f}" for cost in costs))
-    return " ".join((f"{batch:8}", *told))
+    cells = (*(f"{size:8.2f}" for size in sizes), *(f"{cost / events * 1e6:8.3f}" for cost in costs))
+    return " ".join((f"{batch:8}", *cells))
 
 
 def _cost(work: Callable[[], object], times: int = 7) -> float:
-    """Processor seconds, the least of several tries."""
-    found = []
+    """Return the processor seconds, the minimum of several tries."""
+    tries = []
     for _ in range(times):
-        begun = time.process_time()
+        started = time.process_time()
         work()
-        found.append(time.process_time() - begun)
-    return min(found)
+        tries.append(time.process_time() - started)
+    return min(tries)
 
 
 if __name__ == "__main__":

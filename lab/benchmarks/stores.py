@@ -1,12 +1,11 @@
-"""Which store for the registry's graph? pyoxigraph against rdflib, on the registry's own triples.
+"""Compare pyoxigraph and rdflib as stores of the registry's graph, on the registry's own triples.
 
     python lab/benchmarks/stores.py [--topics 1000] [--properties 10]
 
-Both hold one named graph a document, as `thinwire.services.registry.rdf_projection` does, and are given
-terms that are already made, so that nobody's parser is measured. The queries name what is rare first, which helps a
-store that does not look for the best order itself. Every answer must be the same from both. Times are the best of three
-(loading, replacing, and what takes longer than a second: of one), ratios are within this run. The documents and queries
-are ours.
+Both have one named graph for each document, as in `thinwire.services.registry.rdf_projection`, and get terms, so no
+parser is measured. Queries have the rarest pattern first, for a store without query optimisation. Both must return the
+same results. Times are the minimum of three (of one for loading, replacing, and more than a second); ratios are within
+this run. Documents and queries are ours.
 """
 
 from __future__ import annotations
@@ -34,47 +33,48 @@ QUERIES = {
         SELECT DISTINCT ?name WHERE {
             ?p tw:hasUnit unit:W . ?schema tw:property ?p . ?topic tw:schema ?schema ; tw:name ?name }
         ORDER BY ?name""",
-    "who asks for finer than 0.2": """
-        SELECT ?topic ?who ?what ?tolerance WHERE {
-            ?s a tw:Subscription ; tw:identity ?who ; tw:topic ?named ; tw:tolerance ?t . ?named tw:name ?topic .
-            ?t tw:runtimeName ?what ; tw:value ?tolerance . FILTER(?tolerance < 0.2) } ORDER BY ?topic ?who ?what""",
+    "subscriptions finer than 0.2": """
+        SELECT ?topic ?identity ?property ?tolerance WHERE {
+            ?s a tw:Subscription ; tw:identity ?identity ; tw:topic ?named ; tw:tolerance ?t . ?named tw:name ?topic .
+            ?t tw:runtimeName ?property ; tw:value ?tolerance . FILTER(?tolerance < 0.2) }
+        ORDER BY ?topic ?identity ?property""",
     "properties by type": """
         SELECT ?type (COUNT(?p) AS ?count) WHERE { ?p a tw:EventProperty ; tw:runtimeType ?type }
         GROUP BY ?type ORDER BY ?type""",
 }
 
-Made = list[tuple[Any, list[Any]]]
-"""a store's own terms, per graph"""
+Terms = list[tuple[Any, list[Any]]]
+"""terms of a store, per graph"""
 Graphs = list[tuple[pyoxigraph.NamedNode, list[pyoxigraph.Triple]]]
 
 
 class Oxigraph:
-    """The store as the registry uses it."""
+    """The store of the registry."""
 
     name = "pyoxigraph"
 
     def __init__(self) -> None:
         self.store = pyoxigraph.Store()
 
-    def made(self, graphs: Graphs) -> Made:
+    def make_terms(self, graphs: Graphs) -> Terms:
         return [(g, [pyoxigraph.Quad(t.subject, t.predicate, t.object, g) for t in triples]) for g, triples in graphs]
 
-    def load(self, graphs: Made) -> None:
+    def load(self, graphs: Terms) -> None:
         for _, quads in graphs:
             self.store.extend(quads)
 
-    def replace(self, graphs: Made) -> None:
+    def replace(self, graphs: Terms) -> None:
         for graph, quads in graphs:
             self.store.remove_graph(graph)
             self.store.extend(quads)
 
-    def ask(self, query: str) -> list[list[str]]:
+    def query(self, query: str) -> list[list[str]]:
         found = self.store.query(query, prefixes=QUERY_PREFIXES, use_default_graph_as_union=True)
         return [[term.value for term in row] for row in found]  # type: ignore[union-attr]
 
 
 class Rdflib:
-    """The store that Python's RDF users know best."""
+    """The most common RDF store in Python."""
 
     name = "rdflib"
 
@@ -82,22 +82,22 @@ class Rdflib:
         self.rdf = importlib.import_module("rdflib")
         self.store = self.rdf.Dataset(default_union=True)
 
-    def made(self, graphs: Graphs) -> Made:
+    def make_terms(self, graphs: Graphs) -> Terms:
         return [
             (self._term(g), [tuple(map(self._term, (t.subject, t.predicate, t.object))) for t in triples])
             for g, triples in graphs
         ]
 
-    def load(self, graphs: Made) -> None:
+    def load(self, graphs: Terms) -> None:
         for name, triples in graphs:
             self.store.addN((*triple, self.store.graph(name)) for triple in triples)
 
-    def replace(self, graphs: Made) -> None:
+    def replace(self, graphs: Terms) -> None:
         for name, _ in graphs:
             self.store.graph(name).remove((None, None, None))
         self.load(graphs)
 
-    def ask(self, query: str) -> list[list[str]]:
+    def query(self, query: str) -> list[list[str]]:
         return [[str(term) for term in row] for row in self.store.query(query, initNs=QUERY_PREFIXES)]
 
     def _term(self, term: Any) -> Any:
@@ -109,7 +109,7 @@ class Rdflib:
 
 
 def documents(topics: int, properties: int) -> Iterator[RegistryDocument | Schema]:
-    """A registry of so many topics: a schema, its settings, its configuration and one subscription each."""
+    """Generate a schema, settings, a configuration and a subscription for each topic."""
     for number in range(topics):
         measured = [
             Property(f"p{i}", "number", step="0.1", minimum=0, maximum=100, unit=UNITS[(number + i) % len(UNITS)])
@@ -124,34 +124,31 @@ def documents(topics: int, properties: int) -> Iterator[RegistryDocument | Schem
 
 
 def changes(topics: int) -> Iterator[RegistryDocument]:
-    """New configurations of some topics."""
+    """Generate new configurations of some topics."""
     for number in range(min(topics, CHANGED)):
         yield ConfigDocument(f"plant.line{number}", 2, True, Demand({"p0": 0.25, "p1": 1}))
 
 
 def graphs_of(listed: Iterator[Any]) -> Graphs:
-    return [
-        (iri(schema_key(one.name, one.fingerprint) if isinstance(one, Schema) else one.key), triples_of(one))
-        for one in listed
-    ]
+    return [(iri(schema_key(d.name, d.fingerprint) if isinstance(d, Schema) else d.key), triples_of(d)) for d in listed]
 
 
 def seconds(work: Callable[[], Any], rounds: int = 3) -> float:
-    """The best of some rounds; one is enough where it takes long."""
+    """Return the minimum of some rounds, or the first one above a second."""
     times: list[float] = []
-    while len(times) < rounds and not any(took > 1.0 for took in times):
+    while len(times) < rounds and not any(seconds > 1.0 for seconds in times):
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def measured(store: Any, loaded: Graphs, changed: Graphs) -> tuple[dict[str, float], list[list[list[str]]]]:
-    first, second = store.made(loaded), store.made(changed)
+def measure(store: Any, loaded: Graphs, changed: Graphs) -> tuple[dict[str, float], list[list[list[str]]]]:
+    first, second = store.make_terms(loaded), store.make_terms(changed)
     times = {"load": seconds(lambda: store.load(first), 1)}
     times[f"replace {len(second)} documents"] = seconds(lambda: store.replace(second), 1)
-    times |= {f"query: {name}": seconds(partial(store.ask, query)) for name, query in QUERIES.items()}
-    return times, [store.ask(query) for query in QUERIES.values()]
+    times |= {f"query: {name}": seconds(partial(store.query, query)) for name, query in QUERIES.items()}
+    return times, [store.query(query) for query in QUERIES.values()]
 
 
 def main() -> None:
@@ -162,14 +159,14 @@ def main() -> None:
     loaded, changed = graphs_of(documents(given.topics, given.properties)), graphs_of(changes(given.topics))
     count = sum(len(triples) for _, triples in loaded)
     print(f"{given.topics} topics x {given.properties} properties: {len(loaded)} documents, {count} triples")
-    times, answers = measured(Oxigraph(), loaded, changed)
+    times, results = measure(Oxigraph(), loaded, changed)
     try:
-        others, same = measured(Rdflib(), loaded, changed)
+        others, same = measure(Rdflib(), loaded, changed)
     except ModuleNotFoundError:
         print("rdflib is not installed (pip install rdflib): no ratios")
-        others, same = {}, answers
-    if same != answers:
-        raise SystemExit("the stores do not agree")
+        others, same = {}, results
+    if same != results:
+        raise SystemExit("the results differ")
     print(f"{'':<45}{'pyoxigraph':>12}{'rdflib':>12}{'ratio':>8}")
     for what, ours in times.items():
         theirs = f"{others[what] * 1000:9.1f} ms{others[what] / ours:7.0f}x" if others else ""

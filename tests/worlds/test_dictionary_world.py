@@ -7,7 +7,7 @@ from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds import dictionary_world_sampler as dictionary_world_sampling
 from thinwire.testing.worlds.dictionary_world import DictionaryWorld, DictionaryWorldSummary, main, run_seeds
 from thinwire.wire import Binding
-from thinwire_lab.bench import bars
+from thinwire_lab.bench import find_benchmarks
 from thinwire_lab.bench.benchmark import Setting
 
 PORTION = 20
@@ -43,8 +43,10 @@ def test_the_bar_points_at_a_broken_seed(monkeypatch):
     monkeypatch.setattr(
         dictionary_world_runs, "run_seeds", lambda *_, **__: DictionaryWorldSummary(3, failed={2: ["r0 was given"]})
     )
-    [bar] = [bar for bar in bars("dictionaries") if bar.name == "world of dictionaries"]
-    (row,) = bar.measure(Setting(quick=True))
+    [world_benchmark] = [
+        benchmark for benchmark in find_benchmarks("dictionaries") if benchmark.name == "world of dictionaries"
+    ]
+    (row,) = world_benchmark.measure(Setting(quick=True))
     assert (row.value, row.holds) == (1, False)
     assert row.note == "replay: python -m thinwire.testing.worlds.dictionary_world 2"
 

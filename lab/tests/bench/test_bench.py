@@ -1,4 +1,4 @@
-"""Bars: what holds, what does not, what could not be measured; and each bar of the wire area at a small size."""
+"""Benchmarks: rows that hold, do not hold or are not measured; the wire area at a small size."""
 
 import json
 import zlib
@@ -11,16 +11,15 @@ from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import ConfigError
 from thinwire.schema import Event
 from thinwire.testing import sensor_stream as stream
-from thinwire_lab.bench import AREAS, bars
-from thinwire_lab.bench import building_bench as building_bars
+from thinwire_lab.bench import AREAS, building_bench, find_benchmarks
 from thinwire_lab.bench import stream_speed as memory
 from thinwire_lab.bench import stream_speed as speed
-from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, unmeasured
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, run_benchmark, unmeasured
 from thinwire_lab.bench.machine import this_machine
 
 
 @pytest.mark.parametrize(
-    ("row", "holds", "bar"),
+    ("row", "holds", "required"),
     [
         (Row("r", "part", 1 / 15, high=1 / 14), True, "at most 1/14"),
         (Row("r", "part", 1 / 13, high=1 / 14), False, "at most 1/14"),
@@ -31,34 +30,34 @@ from thinwire_lab.bench.machine import this_machine
         (Row("r", "part", 0.01, high=0.1, sound=False), False, "at most 1/10"),
     ],
 )
-def test_a_row_knows_whether_it_holds(row, holds, bar):
+def test_a_row_knows_whether_it_holds(row, holds, required):
     assert row.holds is holds
-    assert row.bar == bar
+    assert row.required == required
 
 
-def test_an_error_in_a_bar_is_a_failed_row():
+def test_an_error_in_a_benchmark_is_a_failed_row():
     def measure(setting):
         raise ZeroDivisionError("nothing happened")
 
-    (row,) = run(Bar("odd", measure), Setting())
+    (row,) = run_benchmark(Benchmark("odd", measure), Setting())
     assert row.holds is False
     assert "ZeroDivisionError: nothing happened" in row.note
 
 
-def test_unmeasured_rows_keep_their_bar():
+def test_unmeasured_rows_keep_their_required_result():
     (row,) = unmeasured([Row("r", "part", 0.5, high=0.1)])
-    assert (row.value, row.holds, row.bar) == (None, None, "at most 1/10")
+    assert (row.value, row.holds, row.required) == (None, None, "at most 1/10")
 
 
 def test_unknown_areas_are_refused():
     with pytest.raises(ConfigError, match="wire"):
-        bars("nowhere")
+        find_benchmarks("nowhere")
 
 
-def test_every_bar_of_every_area_is_found():
+def test_every_benchmark_of_every_area_is_found():
     for area in AREAS:
-        found = bars(area)
-        assert len({bar.name for bar in found}) == len(found) > 0
+        found = find_benchmarks(area)
+        assert len({benchmark.name for benchmark in found}) == len(found) > 0
 
 
 def test_the_machine_is_named():
@@ -91,14 +90,15 @@ def test_the_fixed_stream_lies_on_its_steps():
 
 def test_times_are_ratios_of_both_methods(monkeypatch):
     monkeypatch.setattr(speed, "ROUNDS", 2)
-    told = []
-    rows = [row for bar in speed.SPEED_REQUIREMENTS for row in bar.measure(Setting(quick=True, progress=told.append))]
+    shares = []
+    setting = Setting(quick=True, progress=shares.append)
+    rows = [row for benchmark in speed.SPEED_BENCHMARKS for row in benchmark.measure(setting)]
     assert [row.unit for row in rows] == ["times"] * 4 + ["values/s"] * 4
     assert all(row.value > 0 for row in rows)
     beside = ("predictor trend", "batches of 1,000")
-    assert all(bool(row.bar) != any(part in row.name for part in beside) for row in rows)
+    assert all(bool(row.required) != any(part in row.name for part in beside) for row in rows)
     assert "switches" in rows[1].how
-    assert told[-1] == 1.0
+    assert shares[-1] == 1.0
 
 
 def test_building_frames_are_checked_while_measured():
@@ -106,10 +106,10 @@ def test_building_frames_are_checked_while_measured():
         def size(self, full, quick):
             return 300
 
-    rows = list(building_bars.frames(Small()))
-    assert [row.name for row in rows] == list(building_bars.LINKS)
+    rows = list(building_bench.frames(Small()))
+    assert [row.name for row in rows] == list(building_bench.STREAMS)
     assert all(row.sound and 0 < row.value < 1 for row in rows)
-    calibration = list(building_bars.calibration(Small()))
+    calibration = list(building_bench.calibration(Small()))
     assert "original 885" in calibration[0].how
 
 

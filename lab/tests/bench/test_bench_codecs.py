@@ -1,4 +1,4 @@
-"""The bars of codecs: streams are cut by time, ours is weighed beside the stock ways, nothing is lost."""
+"""Benchmarks of codecs: streams are split by time, codecs are compared, every message is checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from thinwire_lab.bench import codec_sizes as codecs
 from thinwire_lab.bench import codec_times as time
-from thinwire_lab.bench.benchmark import Setting, run
-from thinwire_lab.bench.codec_sizes import Cut, cuts
+from thinwire_lab.bench.benchmark import Setting, run_benchmark
+from thinwire_lab.bench.codec_sizes import CodecSample, find_samples
 
 
 class Lossy:
@@ -34,16 +34,19 @@ def rooms(tmp_path: Path) -> Setting:
     return Setting(quick=True, data=tmp_path)
 
 
-def test_the_earlier_messages_train_and_the_next_judge(rooms: Setting) -> None:
-    first, *others = cuts(rooms)
+def test_the_earlier_messages_train_and_the_next_test(rooms: Setting) -> None:
+    first, *others = find_samples(rooms)
     lines = (rooms.data or Path()).joinpath("rooms.json").read_bytes().split(b"\n")
     assert (first.name, first.real) == ("rooms", True)
-    assert [*first.training, *first.judging] == lines[:700]
-    assert not any(cut.real for cut in others), "fifty messages say nothing"
+    assert [*first.training, *first.testing] == lines[:700]
+    assert not any(sample.real for sample in others), "fifty messages are too few"
 
 
 def test_streams_that_cannot_be_measured_are_named(rooms: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codecs, "cuts", lambda setting: [])
+    find = codecs.find_samples
+    monkeypatch.setattr(
+        codecs, "find_samples", lambda setting, measurable=True: [] if measurable else find(setting, False)
+    )
     short, torn = codecs.sizes(rooms)
     assert (short.name, short.holds) == ("short: bytes a message", None)
     assert "50 messages" in short.note
@@ -51,19 +54,19 @@ def test_streams_that_cannot_be_measured_are_named(rooms: Setting, monkeypatch: 
 
 
 def test_messages_that_no_dictionary_can_be_made_of_are_deflated(rooms: Setting) -> None:
-    row = codecs._row(Cut("same", True, (b"ping",) * 600, (b"ping",) * 100), (3,))
+    row = codecs._row(CodecSample("same", True, (b"ping",) * 600, (b"ping",) * 100), (3,))
     assert (row.value, row.holds) == (5, None)
 
 
 def test_a_codec_that_loses_something_is_found() -> None:
     with pytest.raises(AssertionError, match="lossy"):
-        codecs.weighed(Lossy(), Lossy(), [b"abc"])
+        codecs.measure_codec(Lossy(), Lossy(), [b"abc"])
 
 
 @pytest.mark.slow
 def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> None:
-    first, *_ = rows = [row for bar in codecs.BARS for row in run(bar, rooms)]
-    assert len(rows) == len(cuts(rooms)) + 2, "one that is short, one that is torn"
+    first, *_ = rows = [row for benchmark in codecs.BENCHMARKS for row in run_benchmark(benchmark, rooms)]
+    assert len(rows) == len(find_samples(rooms)) + 2, "one that is short, one that is torn"
     assert first.value is not None
     assert first.high is not None
     assert first.sound
@@ -73,6 +76,6 @@ def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> No
 
 @pytest.mark.slow
 def test_time_is_reported_as_a_multiple_of_deflate(rooms: Setting) -> None:
-    pack, unpack, training = (row for bar in time.BARS for row in run(bar, rooms))
+    pack, unpack, training = (row for benchmark in time.BENCHMARKS for row in run_benchmark(benchmark, rooms))
     assert all(row.value is not None and row.value > 0 for row in (pack, unpack, training))
     assert (pack.high, unpack.high, training.high) == (0.25, 0.5, 100.0)

@@ -1,4 +1,4 @@
-"""The bars of workloads at small sizes: coordinates beside metric scaling."""
+"""The benchmark of embeddings at a small size, beside metric scaling."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from thinwire.clock import VirtualClock
 from thinwire.edge.placement_files import read_model
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, TopicLoad
-from thinwire_lab.bench.benchmark import Setting, run
-from thinwire_lab.bench.placement_bench import MODEL_REQUIREMENTS
+from thinwire_lab.bench.benchmark import Setting, run_benchmark
+from thinwire_lab.bench.placement_bench import MODEL_BENCHMARKS
 from thinwire_lab.placement.measured_runs import MeasuredRun, Met
 from thinwire_lab.placement.model_training import gathered, store, store_published
 from thinwire_lab.placement.published_model import PublishedModel
@@ -134,8 +134,8 @@ def test_measured_runs_stand_apart(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_bar_can_be_measured():
-    for bar in MODEL_REQUIREMENTS:
-        rows = run(bar, Setting(quick=True, data=Path("nowhere")))
-        assert rows, bar.name
+def test_every_benchmark_can_be_measured():
+    for benchmark in MODEL_BENCHMARKS:
+        rows = run_benchmark(benchmark, Setting(quick=True, data=Path("nowhere")))
+        assert rows, benchmark.name
         assert all(row.sound for row in rows), [row.note for row in rows]

@@ -1,4 +1,4 @@
-"""The bars of the index: methods that must agree do, and one that does not is told."""
+"""Benchmarks of the interval index: methods must agree, and a difference is reported."""
 
 import numpy as np
 import pytest
@@ -15,15 +15,15 @@ SMALL = [Case(300, case.spread, case.stream) for case in CASES[-4:]]
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
 def test_index_and_scan_find_the_same(case):
-    compared, counting = conformance_index._compared(case, rounds=1)
+    compared, counting = conformance_index._compare_case(case, rounds=1)
     assert compared.sound
     assert compared.value > 0
-    assert counting.bar == ""
+    assert counting.required == ""
 
 
 def test_a_scan_with_another_result_is_reported(monkeypatch):
     monkeypatch.setattr(conformance_index, "scan_counts", lambda values, thresholds, centres: 0)
-    compared, _ = conformance_index._compared(SMALL[0], rounds=1)
+    compared, _ = conformance_index._compare_case(SMALL[0], rounds=1)
     assert compared.holds is False
 
 
@@ -41,7 +41,7 @@ def test_rates_are_measured():
 @pytest.mark.parametrize(
     ("stream", "mfd", "mcf"), [(attack, 36.4, 34.9), (jumping, 16.9, 23.7)], ids=["attack", "jumps"]
 )
-def test_schemes_cost_what_they_are_known_to(stream, mfd, mcf):
+def test_schemes_have_known_costs(stream, mfd, mcf):
     """Filters touched a value, thresholds 1 to 63, against figures of another implementation."""
     found = {cost.scheme: cost for cost in costs(stream(5000, seed=5), range(1, 64))}
     assert found["SF"].touched == 63
@@ -50,5 +50,5 @@ def test_schemes_cost_what_they_are_known_to(stream, mfd, mcf):
     assert found["SRI"].fired == found["MCF"].fired < found["MFD"].fired
 
 
-def test_the_area_knows_them():
-    assert "thinwire_lab.bench.threshold_index_bench:BARS" in AREAS["conformance"]
+def test_the_area_has_the_benchmarks():
+    assert "thinwire_lab.bench.threshold_index_bench:BENCHMARKS" in AREAS["conformance"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from thinwire.cli.main import main
-from thinwire_lab.bench.benchmark import Bar, Row
+from thinwire_lab.bench.benchmark import Benchmark, Row
 from thinwire_lab.cli import bench as verb
 
 GOOD = Row("bytes: ours to theirs", "part", 1 / 17, high=1 / 14, how="10 events")
@@ -15,20 +15,20 @@ GONE = Row("real data", "part", high=0.1, note="not measured: needs --data")
 
 @pytest.fixture
 def area(monkeypatch):
-    """A bench of the given rows; what its bars were told is kept."""
+    """Install benchmarks of the given rows; return the settings that they receive."""
     settings = []
 
     def install(*rows):
         def measure(row):
             return lambda setting: settings.append(setting) or setting.progress(0.5) or [row]
 
-        monkeypatch.setattr(verb, "bars", lambda name: [Bar(row.name, measure(row)) for row in rows])
+        monkeypatch.setattr(verb, "find_benchmarks", lambda name: [Benchmark(row.name, measure(row)) for row in rows])
         return settings
 
     return install
 
 
-def test_it_succeeds_when_all_measured_bars_hold(area, capsys):
+def test_it_succeeds_when_all_measured_results_hold(area, capsys):
     area(GOOD, GONE)
     assert main(["bench", "wire"]) == 0
     out = capsys.readouterr().out
@@ -37,12 +37,12 @@ def test_it_succeeds_when_all_measured_bars_hold(area, capsys):
     assert "not measured: needs --data" in out
 
 
-def test_a_failed_bar_is_kept_and_reported(area, capsys):
+def test_a_missed_result_is_reported(area, capsys):
     area(GOOD, BAD)
     assert main(["bench", "wire"]) == 1
     out = capsys.readouterr().out
     assert "NO" in out
-    assert "1 bars hold, 1 do not" in out
+    assert "1 required results hold, 1 do not" in out
 
 
 def test_json_is_one_document(area, capsys):
@@ -62,7 +62,7 @@ def test_markdown_has_a_line_a_row(area, capsys):
     assert lines[2] == "| bytes: ours to theirs | 1/17 | part | at most 1/14 | yes | 10 events |"
 
 
-def test_options_reach_the_bars(area, tmp_path):
+def test_options_reach_the_benchmarks(area, tmp_path):
     settings = area(GOOD, GONE)
     assert main(["bench", "wire", "--quick", "--data", str(tmp_path), "--only", "bytes"]) == 0
     (setting,) = settings

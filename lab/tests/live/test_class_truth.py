@@ -1,4 +1,4 @@
-"""What classes must be told, worked out beforehand: against a plain loop and real links; and what auditors find."""
+"""Required events of demand classes, compared with a plain loop and real streams; faults that audits find."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.demo.process_group import micros
 from thinwire.schema import Event
-from thinwire_lab.live.delivery_audit import Record, by_promise, strictly
-from thinwire_lab.live.live_feed import READINGS, EventCourse, LoadSource, changes, feed_course, feed_schema, in_ticks
+from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact, audit_guarantee
+from thinwire_lab.live.live_feed import (
+    READINGS,
+    EventCourse,
+    LoadSource,
+    feed_course,
+    feed_schema,
+    in_ticks,
+    required_events,
+)
 from thinwire_lab.live.load_roles import Auditor
-from thinwire_lab.live.many_sources import START as SWEPT
-from thinwire_lab.live.many_sources import TOLERANCES, events_of, sweep_course, sweep_schema
+from thinwire_lab.live.many_sources import START as MANY_START
+from thinwire_lab.live.many_sources import TOLERANCES, generate_events, make_course, make_schema
 
 START = 1_700_000_000_000_000
 PUBLISHERS, RATE, SECONDS = 2, 1_000.0, 3.0
@@ -28,14 +36,14 @@ def published(start=START, turn=0):
 
 
 def expected_deliveries(walk, log, share):
-    """The rule in the fewest words, one source with one reading."""
-    told = shown = walk[0]
+    """The rule as a loop, for one source with one reading."""
+    required = shown = walk[0]
     out = [(0, walk[0])]
     for step, value in enumerate(walk[1:], start=1):
-        told = value if abs(value - told) > log else told
-        if abs(told - shown) > share:
-            shown = told
-            out.append((step, told))
+        required = value if abs(value - required) > log else required
+        if abs(required - shown) > share:
+            shown = required
+            out.append((step, required))
     return out
 
 
@@ -48,12 +56,14 @@ def test_required_deliveries_of_a_class_follow_the_rule(walks, log, share):
     names = [f"s{number}" for number in range(len(walks))]
     cycle = np.array(walks)[:, :, None]
     course = EventCourse(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
-    told = changes(course, log, share)
+    required = required_events(course, log, share)
     for source, walk in enumerate(walks):
-        own = told.source == source
-        assert list(zip(told.step[own], told.values[own, 0], strict=True)) == expected_deliveries(walk, log, share)
-        assert told.truth[own, 0].tolist() == [walk[step] for step in told.step[own]]
-        assert (np.abs(told.values[own] - told.truth[own]) <= log + share).all()
+        own = required.source == source
+        assert list(zip(required.step[own], required.values[own, 0], strict=True)) == expected_deliveries(
+            walk, log, share
+        )
+        assert required.truth[own, 0].tolist() == [walk[step] for step in required.step[own]]
+        assert (np.abs(required.values[own] - required.truth[own]) <= log + share).all()
 
 
 def test_a_course_is_what_publishers_publish():
@@ -74,7 +84,7 @@ def test_a_course_is_what_publishers_publish():
 def test_links_deliver_the_required_events_of_a_class(tolerance):
     auditor = audited(tolerance, list(class_events(tolerance)))
     assert auditor.expected_events == auditor.events > 0
-    assert auditor.faults() == 0
+    assert auditor.count_faults() == 0
 
 
 def class_events(tolerance):
@@ -102,18 +112,18 @@ def audited(tolerance, events, start=START):
     auditor = Auditor(tolerance, 0.5, source="sensor", stamp="time")
     auditor.prepare(feed_course(RATE, PUBLISHERS, SECONDS))
     auditor.start = start
-    auditor.take(events, events, micros())
+    auditor.add(events, events, micros())
     return auditor
 
 
 def _delivered(course, tolerance):
-    return changes(course, 5, in_ticks(tolerance) - 5)
+    return required_events(course, 5, in_ticks(tolerance) - 5)
 
 
-def _events(course, told, tolerance, start=START):
+def _events(course, required, tolerance, start=START):
     """The events of a class as they should come, source by source."""
     bound = dict.fromkeys(course.readings, tolerance)
-    for source, step, values in zip(told.source, told.step, told.values, strict=True):
+    for source, step, values in zip(required.source, required.step, required.values, strict=True):
         time = start + int(step) * course.period + int(course.offsets[source])
         shown = dict(zip(course.readings, (values / 10).round(1).tolist(), strict=True))
         name = course.names[source]
@@ -137,11 +147,11 @@ SPOILT = {
     "missing": lambda events: events[:-1],
     "extra": lambda events: [*events, events[-1]],
     "never was": lambda events: [*events, _altered(events[-1], time=events[-1]["time"] + 1)],
-    "nobody's": lambda events: [*events, _altered(events[-1], sensor="moon")],
+    "unknown source": lambda events: [*events, _altered(events[-1], sensor="moon")],
     "disordered": _swapped,
     "beyond": lambda events: [_altered(events[0], flow=events[0]["flow"] + 0.1), *events[1:]],
-    "vain": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS, 4.1)), *events[1:]],
-    "no claim": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS)), *events[1:]],
+    "bound too large": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS, 4.1)), *events[1:]],
+    "no bound": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS)), *events[1:]],
 }
 
 
@@ -149,39 +159,39 @@ SPOILT = {
 def test_an_auditor_finds_what_is_wrong(how):
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     events = list(_events(course, _delivered(course, 4.0), 4.0))
-    assert audited(4.0, events).faults() == 0
-    assert audited(4.0, SPOILT[how](events)).faults() == 1
+    assert audited(4.0, events).count_faults() == 0
+    assert audited(4.0, SPOILT[how](events)).count_faults() == 1
 
 
 def record_of(course, events):
-    record = Record(course.names, course.readings, source="sensor", stamp="time")
-    record.note(events)
+    record = DeliveryRecord(course, source="sensor", stamp="time")
+    record.add(events)
     return record
 
 
 @pytest.mark.parametrize("how", sorted(SPOILT.keys() - {"missing", "beyond"}))
-def test_the_judge_of_promises_finds_what_is_wrong(how):
+def test_the_audit_of_guarantees_finds_faults(how):
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     events = list(_events(course, _delivered(course, 4.0), 4.0))
-    assert by_promise(record_of(course, events), course, START, 4.0, "changes").faults == 0
-    assert by_promise(record_of(course, SPOILT[how](events)), course, START, 4.0, "changes").faults == 1
+    assert audit_guarantee(record_of(course, events), course, START, 4.0, "changes").faults == 0
+    assert audit_guarantee(record_of(course, SPOILT[how](events)), course, START, 4.0, "changes").faults == 1
 
 
-def test_every_broken_promise_is_found():
+def test_every_broken_guarantee_is_found():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     events = list(_events(course, _delivered(course, 4.0), 4.0))
     first = next(event for event in events if event.ordinal > 1)
     without = [event for event in events if event is not first]
-    found = by_promise(record_of(course, without), course, START, 4.0, "changes")
+    found = audit_guarantee(record_of(course, without), course, START, 4.0, "changes")
     assert found.missing > 0
     assert found.faults == found.missing
 
 
-def test_more_events_than_needed_break_no_promise():
+def test_more_events_than_needed_break_no_guarantee():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     finer = [_altered(event, bound=event.bound) for event in _events(course, _delivered(course, 1.0), 1.0)]
-    assert by_promise(record_of(course, finer), course, START, 8.0, "changes").faults == 0
-    assert strictly(record_of(course, finer), _delivered(course, 8.0), course, START, 8.0).extra > 0
+    assert audit_guarantee(record_of(course, finer), course, START, 8.0, "changes").faults == 0
+    assert audit_exact(record_of(course, finer), course, _delivered(course, 8.0), START, 8.0).extra > 0
 
 
 def test_a_class_of_all_events_misses_every_lost_event():
@@ -191,29 +201,29 @@ def test_a_class_of_all_events_misses_every_lost_event():
         for events in published()
         for event in events
     ]
-    assert by_promise(record_of(course, every), course, START, 1.0, "all").faults == 0
-    assert by_promise(record_of(course, every[10:]), course, START, 1.0, "all").missing == 10
+    assert audit_guarantee(record_of(course, every), course, START, 1.0, "all").faults == 0
+    assert audit_guarantee(record_of(course, every[10:]), course, START, 1.0, "all").missing == 10
 
 
-def test_a_record_grows_when_more_comes_than_was_expected():
+def test_a_record_grows_beyond_its_capacity():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     events = list(_events(course, _delivered(course, 1.0), 1.0))
-    record = Record(course.names, course.readings, source="sensor", stamp="time", capacity=1)
+    record = DeliveryRecord(course, source="sensor", stamp="time", capacity=1)
     for at in range(0, len(events), 1000):
-        record.note(events[at : at + 1000])
+        record.add(events[at : at + 1000])
     assert len(record.rows) == len(events) > 1024
-    assert record.claims == [(1.0, 1.0, 1.0)]
+    assert record.bounds == [(1.0, 1.0, 1.0)]
 
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 def test_a_sweep_is_delivered_to_each_class_as_expected(tolerance):
-    course = sweep_course(sources=60, publishers=2)
+    course = make_course(sources=60, publishers=2)
     demand = Demand(default_tolerance=tolerance, mode="hold", changes=True)
-    log = StreamEncoder(sweep_schema(), StreamConfig(demand=demand))
-    reader = StreamDecoder([sweep_schema()])
+    log = StreamEncoder(make_schema(), StreamConfig(demand=demand))
+    reader = StreamDecoder([make_schema()])
     reader.include_suppressed = False
-    frames = log.start(0.0) + [frame for event in events_of(course, 0, 60) for frame in log.publish(event, 0.0)]
+    frames = log.start(0.0) + [frame for event in generate_events(course, 0, 60) for frame in log.publish(event, 0.0)]
     record = record_of(course, _through(reader, frames))
-    told = changes(course, in_ticks(tolerance), 0)
-    assert strictly(record, told, course, SWEPT, tolerance).faults == 0
+    required = required_events(course, in_ticks(tolerance), 0)
+    assert audit_exact(record, course, required, MANY_START, tolerance).faults == 0
     assert (course.counts == 3).all()

@@ -13,10 +13,10 @@ from thinwire.edge.edge_documents import EDGE_REPORTS
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.placement import Host, TopicLoad
-from thinwire_lab.live.edge.edge_failover import restored_after
-from thinwire_lab.live.edge.edge_load import Late, TopicStream, schedule, send
+from thinwire_lab.live.edge.edge_failover import find_restored
+from thinwire_lab.live.edge.edge_load import EdgeDelivery, TopicStream, schedule, send
 from thinwire_lab.live.edge.host_emulation import TimedWorker, VirtualCores
-from thinwire_lab.live.edge.load_harness import FIGURES, Configuration, Measuring, configurations, run_once
+from thinwire_lab.live.edge.load_harness import FIGURES, Configuration, LoadPlan, configurations, run_once
 from thinwire_lab.placement.measured_runs import runs_document, runs_of
 
 
@@ -95,8 +95,8 @@ def test_busy_topics_share_virtual_cores_evenly(cores, contention, jobs, ends):
     assert in_virtual_time(_ends(own, jobs)) == pytest.approx(ends)
 
 
-def test_whoever_gives_up_leaves_its_core_to_the_others():
-    async def tell():
+def test_a_cancelled_task_frees_its_core():
+    async def run():
         own = VirtualCores(Host(cores=1, contention=0.0))
         given_up = asyncio.create_task(own.occupy(100.0))
         stays = asyncio.create_task(own.occupy(1.0))
@@ -105,30 +105,30 @@ def test_whoever_gives_up_leaves_its_core_to_the_others():
         await stays
         return asyncio.get_running_loop().time()
 
-    assert in_virtual_time(tell()) == pytest.approx(1.5)
+    assert in_virtual_time(run()) == pytest.approx(1.5)
 
 
 def test_emulated_work_is_the_same_for_the_same_message():
-    async def tell():
+    async def run():
         worker = TimedWorker(VirtualCores(Host()), 0.1)
         return [(await worker.process(body, 1.0)).cpu for body in (b"1", b"1", b"2")]
 
-    first, again, other = in_virtual_time(tell())
+    first, again, other = in_virtual_time(run())
     assert first == again != other
 
 
-def test_a_promise_counts_as_kept_only_when_it_stays_kept():
+def test_a_limit_is_restored_only_if_it_holds_to_the_end():
     def late(slow):
-        return [Late(due / 4, 2.0 if slow(due / 4) else 0.1) for due in range(240)]
+        return [EdgeDelivery(due / 4, 2.0 if slow(due / 4) else 0.1) for due in range(240)]
 
-    assert restored_after({"a": late(lambda t: False)}, 10.0, 60.0) == 0.0
+    assert find_restored({"a": late(lambda t: False)}, 10.0, 60.0) == 0.0
     twice = {"a": late(lambda t: 11 <= t < 13 or 30 <= t < 32)}
-    assert restored_after(twice, 10.0, 60.0) == pytest.approx(22, abs=1)
-    assert restored_after({"a": late(lambda t: t > 58)}, 10.0, 60.0) is None
+    assert find_restored(twice, 10.0, 60.0) == pytest.approx(22, abs=1)
+    assert find_restored({"a": late(lambda t: t > 58)}, 10.0, 60.0) is None
 
 
 def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_reports_their_lateness():
-    async def tell():
+    async def run():
         broker = LocalBroker(LocalServer())
         await send(broker, [TopicStream("gps", np.zeros(10), publishers=3)], start=100.0)
         reporter = EdgeReporter(broker, "hvac")
@@ -140,7 +140,7 @@ def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_reports_their
         await broker.close()
         return EdgeReport.decode(entry.value)
 
-    report = asyncio.run(tell())
+    report = asyncio.run(run())
     assert (report.name, report.beat) == ("subscriber-hvac", 2)
     assert report.topics["gps"].p90 == 9.0
     with pytest.raises(ConfigError):
@@ -161,11 +161,11 @@ def test_an_unknown_figure_is_refused():
 @pytest.mark.parametrize("burning", [False, True])
 def test_a_measured_run_becomes_a_document(burning):
     topics = (TopicLoad("a", rate=10, interval=0.02), TopicLoad("b", rate=5, interval=0.04))
-    run = asyncio.run(run_once(Configuration(topics, Host("h", cores=1)), Measuring(4.0, 1, burning), 1))
-    assert [result.topic for result in run.results] == list(topics)
-    for result in run.results:
-        assert 0 < result.p50 <= result.p90 <= result.p99
-        assert result.wall >= 0.8 * result.topic.interval
-        assert (result.cpu > 0) == burning
+    run = asyncio.run(run_once(Configuration(topics, Host("h", cores=1)), LoadPlan(4.0, 1, burning), 1))
+    assert [met.topic for met in run.met] == list(topics)
+    for met in run.met:
+        assert 0 < met.p50 <= met.p90 <= met.p99
+        assert met.wall >= 0.8 * met.topic.interval
+        assert (met.cpu > 0) == burning
     document = runs_document([run], machine="m", date="2026-01-01", how="test")
     assert [one.configuration for one in runs_of(document)] == [run.configuration]

@@ -5,13 +5,13 @@ import importlib.util
 
 import pytest
 
-from thinwire_lab.bench import bars
+from thinwire_lab.bench import find_benchmarks
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.live.kill_test import havoc
+from thinwire_lab.live.kill_test import run_kill_test
 from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import Chain, ChainShape
 from thinwire_lab.live.stacks import STACKS
-from thinwire_lab.live.wire_bytes import Wire, weigh
+from thinwire_lab.live.wire_bytes import Wire, measure_wires
 from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 
 pytestmark = [
@@ -37,7 +37,7 @@ def test_every_stack_brings_every_event(kind):
 
 def test_ours_weighs_less_than_json_on_the_wire():
     wires = [Wire("thinwire", 0.1, 20.0), Wire("json", 0.0, 20.0), Wire("json-batched", 0.1, 20.0)]
-    weights = asyncio.run(weigh(wires, 2.0))
+    weights = asyncio.run(measure_wires(wires, 2.0))
     assert all(weight.complete for weight in weights.values())
     ours, plain, batched = (weights[wire].per_event for wire in wires)
     assert ours < plain / 4
@@ -46,9 +46,9 @@ def test_ours_weighs_less_than_json_on_the_wire():
 
 @pytest.mark.parametrize("victim", ["broker", "publisher", "subscriber", "registry"])
 def test_nothing_is_lost_when_something_is_killed(victim):
-    found = asyncio.run(havoc(victim, kills=1, seed=5))
+    found = asyncio.run(run_kill_test(victim, kills=1, seed=5))
     assert found.faults == 0
-    assert all(verdict.events > 40 for verdict in found.verdicts)
+    assert all(audit.events > 40 for audit in found.audits)
 
 
 def test_the_whole_chain_is_seen():
@@ -61,9 +61,9 @@ def test_the_whole_chain_is_seen():
 
 
 def test_the_area_is_complete():
-    assert [bar.name for bar in bars("live")] == [
+    assert [benchmark.name for benchmark in find_benchmarks("live")] == [
         "link bytes",
         *(f"kill {victim}" for victim in ("broker", "publisher", "subscriber", "registry")),
-        "knee",
+        "saturation rate",
     ]
     assert not Setting().quick

@@ -1,4 +1,4 @@
-"""The parts of the live bench that need no broker: the stream, the search, the judges."""
+"""Parts of the live benchmarks without a broker: streams, search, audits."""
 
 import asyncio
 
@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event
 from thinwire_lab.live.building_feed import BuildingFeed
-from thinwire_lab.live.delivery_audit import judge, numbered, numbered_schema, reading, wrong
+from thinwire_lab.live.delivery_audit import describe_faults
+from thinwire_lab.live.kill_test import audit_numbers, numbered_event, numbered_schema, numbered_value
 from thinwire_lab.live.live_feed import READINGS, TOLERANCE, LoadSource, feed_schema
-from thinwire_lab.live.load_chain import LoadOutcome, outcome
-from thinwire_lab.live.process_measurement import ProcessSample, ProcessSampler, Taken, dense, quantile, sparse
-from thinwire_lab.live.saturation_rate import climb, confirm
+from thinwire_lab.live.load_chain import LoadOutcome, evaluate_round
+from thinwire_lab.live.process_measurement import ProcessSample, ProcessSampler, ReceivedEvents, dense, quantile, sparse
+from thinwire_lab.live.saturation_rate import confirm, find_highest
 
 START = 1_700_000_000_000_000
 
@@ -44,14 +45,14 @@ def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, looks):
 def test_final_events_cover_every_source():
     feed = LoadSource(0, 1, 1_000, START)
     last = {event["sensor"]: event for event in feed.due(START + 1_000_000)}
-    farewell = feed.final_events()
-    assert sorted(event["sensor"] for event in farewell) == feed.names
-    for event in farewell:
+    final = feed.final_events()
+    assert sorted(event["sensor"] for event in final) == feed.names
+    for event in final:
         assert event["time"] == last[event["sensor"]]["time"] + feed.period
         assert all(abs(event[name] - last[event["sensor"]][name]) > TOLERANCE for name in READINGS)
 
 
-def test_plants_publish_at_the_pace_asked_for():
+def test_plants_publish_at_the_requested_rate():
     feed = BuildingFeed(publisher=1, publishers=3, rate=60, start=0)
     events = [*feed.due(0), *feed.due(500_000), *feed.due(500_000)]
     assert len(events) == feed.published == 11
@@ -60,19 +61,19 @@ def test_plants_publish_at_the_pace_asked_for():
 
 
 @given(st.floats(1000, 1e6), st.floats(1000, 1e6), st.floats(1.1, 3.0))
-def test_a_climb_ends_just_below_the_knee(knee, start, stride):
+def test_a_search_ends_just_below_the_saturation_rate(highest, start, stride):
     async def held(rate):
-        return rate <= knee
+        return rate <= highest
 
-    found = asyncio.run(climb(held, start, stride, precision=1.05))
-    assert found <= knee < found * 1.06
+    found = asyncio.run(find_highest(held, start, stride, precision=1.05))
+    assert found <= highest < found * 1.06
 
 
-def test_a_climb_gives_up_where_nothing_is_held():
+def test_a_search_ends_if_no_rate_is_held():
     async def never(rate):
         return False
 
-    assert asyncio.run(climb(never, 1000.0)) == 0.0
+    assert asyncio.run(find_highest(never, 1000.0)) == 0.0
     assert asyncio.run(confirm(never, 1000.0)) == 0.0
 
 
@@ -85,29 +86,29 @@ def test_a_rate_that_is_not_held_for_long_is_lowered():
 
 @given(st.lists(st.integers(0, 30_000_000), min_size=1, max_size=200))
 def test_latencies_are_those_noted(late):
-    taken = Taken("sensor", "time")
+    received = ReceivedEvents("sensor", "time")
     for wait in late:
         event = {"sensor": "a", "time": START}
-        taken.take([event], [event], START + wait)
-    again = dense(sparse(taken.latencies))
-    assert again.sum() == taken.events == len(late)
+        received.add([event], [event], START + wait)
+    again = dense(sparse(received.latencies))
+    assert again.sum() == received.events == len(late)
     expected = sorted(min(wait // 1000, 20_000) for wait in late)[-(-99 * len(late) // 100) - 1]
     assert quantile(again, 0.99) == expected
 
 
 def test_only_events_that_travelled_are_timed():
-    taken = Taken("sensor", "time")
+    received = ReceivedEvents("sensor", "time")
     sent, silent = {"sensor": "a", "time": START}, {"sensor": "b", "time": START}
-    taken.take([sent, silent], [sent], START)
-    assert (taken.events, int(taken.latencies.sum())) == (2, 1)
-    taken.begin()
-    assert (taken.events, int(taken.latencies.sum()), set(taken.last)) == (0, 0, set())
+    received.add([sent, silent], [sent], START)
+    assert (received.events, int(received.latencies.sum())) == (2, 1)
+    received.begin()
+    assert (received.events, int(received.latencies.sum()), set(received.last)) == (0, 0, set())
 
 
 def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 200),)):
     taken = {"events": events, "complete": complete, "missed": missed, "latencies": late}
-    sent = {"events": 100, "told": 100, "sent": 50}
-    return outcome(10.0, 10.0, [sent], [taken], ProcessSampler({}))
+    sent = {"events": 100, "expected": 100, "sent": 50}
+    return evaluate_round(10.0, 10.0, [sent], [taken], ProcessSampler({}))
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,12 @@ def test_a_rate_is_held_only_if_nothing_is_wrong(change, trouble):
 
 
 def test_a_class_has_the_expected_events_and_no_faults():
-    sent = {"events": 100, "told": 100, "sent": 50}
+    sent = {"events": 100, "expected": 100, "sent": 50}
     taken = {"events": (40, 30), "complete": (True, True), "missed": (0, 0), "latencies": ((5, 70),)}
-    for told, faults, lost in (((40, 30), (0,), 0), ((40, 33), (0,), 3), ((40, 30), (2,), 2)):
-        found = outcome(10.0, 10.0, [sent], [taken | {"told": told, "faults": faults}], ProcessSampler({}))
+    for expected, faults, lost in (((40, 30), (0,), 0), ((40, 33), (0,), 3), ((40, 30), (2,), 2)):
+        found = evaluate_round(
+            10.0, 10.0, [sent], [taken | {"expected": expected, "faults": faults}], ProcessSampler({})
+        )
         assert found.lost == lost
 
 
@@ -157,16 +160,16 @@ def test_growing_memory_is_a_fault_after_enough_samples(samples, grown):
     assert list(found.cpu) == ["publisher"]
 
 
-def test_numbered_events_pass_a_link_and_its_judge():
+def test_numbered_events_pass_a_stream_and_its_audit():
     publisher = StreamEncoder(numbered_schema(), StreamConfig(demand=Demand(tolerance={"value": 0.5})), now=0.0)
     subscriber = StreamDecoder([numbered_schema()])
     frames = publisher.start(0.0)
     for number in range(300):
-        frames += publisher.publish(numbered("a", number), 0.0)
+        frames += publisher.publish(numbered_event("a", number), 0.0)
     frames += publisher.heartbeat(0.0)
     events = [e for frame in frames for e in subscriber.receive(frame, now=0.0) if isinstance(e, Event)]
     record = [(e["sensor"], e["number"], e["value"], e.bound["value"]) for e in events]
-    assert judge(record, {"a": 299}).faults == 0
+    assert audit_numbers(record, {"a": 299}).faults == 0
     assert publisher.suppressed_events > 0
 
 
@@ -174,21 +177,21 @@ def test_numbered_events_pass_a_link_and_its_judge():
     ("spoil", "fault"),
     [
         (lambda lines: lines[:-1], "missing"),
-        (lambda lines: [*lines, lines[-1]], "repeated"),
+        (lambda lines: [*lines, lines[-1]], "extra"),
         (lambda lines: [lines[1], lines[0], *lines[2:]], "disordered"),
-        (lambda lines: [("a", 0, reading(0) + 0.6, 0.5), *lines[1:]], "beyond"),
-        (lambda lines: [("a", 0, reading(0), 0.6), *lines[1:]], "beyond"),
+        (lambda lines: [("a", 0, numbered_value(0) + 0.6, 0.5), *lines[1:]], "beyond"),
+        (lambda lines: [("a", 0, numbered_value(0), 0.6), *lines[1:]], "beyond"),
     ],
 )
-def test_the_judge_finds_what_is_wrong(spoil, fault):
-    lines = [("a", number, reading(number), 0.5) for number in range(5)]
-    assert judge(lines, {"a": 4}).faults == 0
-    verdict = judge(spoil(lines), {"a": 4})
-    assert verdict.faults == getattr(verdict, fault) == 1
-    assert wrong(verdict) == f"1 {fault}"
+def test_the_audit_finds_faults(spoil, fault):
+    lines = [("a", number, numbered_value(number), 0.5) for number in range(5)]
+    assert audit_numbers(lines, {"a": 4}).faults == 0
+    result = audit_numbers(spoil(lines), {"a": 4})
+    assert result.faults == getattr(result, fault) == 1
+    assert describe_faults(result) == f"1 {fault}"
 
 
-def test_a_coarser_class_is_judged_by_its_own_tolerance():
-    lines = [("a", number, reading(number) + 1.5, 2.0) for number in range(5)]
-    assert judge(lines, {"a": 4}, tolerance=2.0).faults == 0
-    assert judge(lines, {"a": 4}).beyond == 5
+def test_a_coarser_class_is_audited_with_its_own_tolerance():
+    lines = [("a", number, numbered_value(number) + 1.5, 2.0) for number in range(5)]
+    assert audit_numbers(lines, {"a": 4}, tolerance=2.0).faults == 0
+    assert audit_numbers(lines, {"a": 4}).beyond == 5

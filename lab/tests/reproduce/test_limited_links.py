@@ -7,7 +7,7 @@ import pytest
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.errors import ConfigError, CorruptFrame
-from thinwire_lab.bench.dictionary_bench import Pair, _agreement, _faster
+from thinwire_lab.bench.dictionary_bench import LinkPair, _difference_row, _speed_row
 from thinwire_lab.live.link_limits import read_limits
 from thinwire_lab.reproduce.dictionaries.link_live import Measurements, run_cell
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, measure_load
@@ -110,14 +110,14 @@ def test_methods_give_back_what_they_packed() -> None:
 def test_rows_report_distance_and_speedup() -> None:
     cell, load = NAMED["GPRS"], Load((100,))
     live, virtual = LinkOutcome(2.0, 2.18, (0.4, 0.5), (0.3, 0.9)), LinkOutcome(2.0, 2.0, (0.4, 0.4), (0.3, 0.3))
-    plain = Pair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.0)
-    row = _agreement(plain)
+    plain = LinkPair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.0)
+    row = _difference_row(plain)
     assert (row.value, row.holds) == (pytest.approx(0.09), True)
     assert "receiving" in row.how
-    busy = _agreement(Pair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.2))
+    busy = _difference_row(LinkPair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.2))
     assert (busy.holds, "200 ms late" in busy.note) == (False, True)
-    packed = Pair("GPRS", "dictionary", cell, load, virtual, virtual, store=0.001, late=0.0)
-    assert _faster(packed, plain).value == pytest.approx(1.09)
+    packed = LinkPair("GPRS", "dictionary", cell, load, virtual, virtual, store=0.001, late=0.0)
+    assert _speed_row(packed, plain).value == pytest.approx(1.09)
 
 
 def test_notes_give_the_latencies_of_messages() -> None:

@@ -7,17 +7,17 @@ from pyspark.sql import SparkSession
 
 from thinwire_lab.bench.benchmark import Row, Setting
 from thinwire_lab.bench.spark import grid_join_bench as workload_matching
-from thinwire_lab.bench.spark.grid_join_bench import CORNER, CROWD, SIDE, matched, spread
-from thinwire_lab.bench.spark.process_usage import Spent
+from thinwire_lab.bench.spark.grid_join_bench import CORNER, CROWDED_SHARE, SIDE, match_in_session, spread
+from thinwire_lab.bench.spark.process_usage import Usage
 from thinwire_lab.bench.spark.workload_bench import (
     FULL,
     QUICK,
     WorkloadSize,
     WorkloadSizes,
-    assigned,
-    gains,
-    generated,
-    growth,
+    assign_in_session,
+    gain_rows,
+    generation_rows,
+    measure_generation,
 )
 from thinwire_lab.workload.assignment import AssignmentCosts
 
@@ -35,46 +35,46 @@ def sound(row: Row) -> bool:
 
 
 def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinwire_lab.bench.spark.process_usage.EVERY", 0.05)
-    found = generated(spark, TINY)
+    monkeypatch.setattr("thinwire_lab.bench.spark.process_usage.SAMPLE_INTERVAL", 0.05)
+    found = measure_generation(spark, TINY)
     assert [one.rows for one in found] == [300, 600]
-    rows = list(growth(found))
+    rows = list(generation_rows(found))
     assert all(map(sound, rows))
     assert [row.bar for row in rows if row.bar] == ["at most 300", "at most 4,000"]
 
 
-def test_growth_is_held_against_the_bars_at_the_last_size_only() -> None:
+def test_only_the_largest_size_has_required_results() -> None:
     found = [
-        WorkloadSize(1_000, Spent(2.0, 900.0), 9_000_000_000),
-        WorkloadSize(4_000, Spent(4.0, 301.0), 3_000_000_000),
+        WorkloadSize(1_000, Usage(2.0, 900.0), 9_000_000_000),
+        WorkloadSize(4_000, Usage(4.0, 301.0), 3_000_000_000),
     ]
-    *_, wall, memory, linear = growth(found)
-    assert [row.holds for row in growth(found)] == [None, None, False, True, None]
+    *_, wall, memory, linear = generation_rows(found)
+    assert [row.holds for row in generation_rows(found)] == [None, None, False, True, None]
     assert (wall.value, memory.value) == (301.0, 3000.0)
     assert linear.value == pytest.approx(0.5)
-    assert [row.holds for row in growth(found, judged=False)] == [None] * 5
+    assert [row.holds for row in generation_rows(found, judged=False)] == [None] * 5
 
 
 def test_a_small_workload_is_assigned_without_a_verdict(spark: SparkSession) -> None:
-    rows = list(assigned(spark, TINY))
+    rows = list(assign_in_session(spark, TINY))
     assert all(map(sound, rows))
     assert [row.holds for row in rows] == [None, None, None]
     assert "1,000 subscriptions, 6 brokers" in rows[0].how
 
 
 def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
-    near, thin = gains(COSTS, "by hand")
+    near, thin = gain_rows(COSTS, "by hand")
     assert near.value == pytest.approx(0.7)
     assert near.holds
     assert thin.holds is False
     assert "no joint policy" in thin.note
     further = {**COSTS, "joint, no limit": AssignmentCosts(9, 1.1, 1, 150.0, 3, 1)}
-    assert list(gains(further, ""))[1].value == pytest.approx(0.75)
-    assert [row.holds for row in gains(COSTS, "", judged=False)] == [None, None]
+    assert list(gain_rows(further, ""))[1].value == pytest.approx(0.75)
+    assert [row.holds for row in gain_rows(COSTS, "", judged=False)] == [None, None]
 
 
 def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
-    rows = list(matched(spark, workload_matching.GridJoinSizes(600, 1, judged=True)))
+    rows = list(match_in_session(spark, workload_matching.GridJoinSizes(600, 1, judged=True)))
     assert all(map(sound, rows))
     assert [row.high for row in rows] == [1.2, None, 3.0, 3.0]
 
@@ -82,7 +82,7 @@ def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
 def test_a_method_with_other_pairs_is_reported(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = workload_matching.usual_grid_join
     monkeypatch.setattr(workload_matching, "usual_grid_join", lambda *given: usual(*given).where("event < 0"))
-    ours, *_ = matched(spark, workload_matching.GridJoinSizes(600, 1))
+    ours, *_ = match_in_session(spark, workload_matching.GridJoinSizes(600, 1))
     assert "do not agree" in ours.note
     assert ours.holds is False
 
@@ -94,7 +94,7 @@ def test_only_full_runs_are_judged(quick: bool, sizes: WorkloadSizes) -> None:
 
 
 def test_crowded_rows_are_crowded() -> None:
-    for crowded, share in ((False, CORNER**2), (True, CROWD + (1 - CROWD) * CORNER**2)):
+    for crowded, share in ((False, CORNER**2), (True, CROWDED_SHARE + (1 - CROWDED_SHARE) * CORNER**2)):
         events, rectangles = spread(4_000, crowded=crowded)
         corner = (events["topic_at"].to_numpy() < CORNER) & (events["language_at"].to_numpy() < CORNER)
         assert corner.mean() == pytest.approx(share, abs=0.03)

@@ -66,22 +66,22 @@ def test_bikes_may_lack_a_count(folder):
 
 
 @pytest.mark.parametrize("read", [datasets.skab_valves, datasets.motes, datasets.bike_share])
-def test_what_is_missing_is_named(tmp_path, read):
+def test_a_missing_recording_is_named(tmp_path, read):
     with pytest.raises(MissingData, match="--data"):
         read(tmp_path)
 
 
-def test_the_gate_measures_and_checks(folder):
-    for bar in gate.BARS:
-        for row in bar.measure(Setting(data=folder)):
+def test_recordings_are_measured_and_checked(folder):
+    for benchmark in gate.BENCHMARKS:
+        for row in benchmark.measure(Setting(data=folder)):
             assert row.sound, row.note
             assert row.value is not None
             assert row.value > 0
             assert "bytes each" in row.how
 
 
-def test_the_gate_without_data_says_so():
-    rows = [row for bar in gate.BARS for row in bar.measure(Setting())]
+def test_rows_without_data_are_not_measured():
+    rows = [row for benchmark in gate.BENCHMARKS for row in benchmark.measure(Setting())]
     assert len(rows) == 7
     assert {row.note for row in rows} == {NEEDS_DATA}
     assert {row.holds for row in rows} == {None}
@@ -92,10 +92,10 @@ def test_deflate_is_the_smaller_baseline():
     assert 0 < sizes["JSON+deflate"] < sizes["JSON"]
 
 
-def test_a_breach_spoils_the_row_whatever_its_size(folder, monkeypatch):
+def test_a_row_with_a_broken_guarantee_does_not_hold(folder, monkeypatch):
     sent = GuaranteeChecker.sent
     monkeypatch.setattr(GuaranteeChecker, "sent", lambda self, event: sent(self, {**event, "last_reported": 0}))
-    bikes = next(bar for bar in gate.BARS if bar.name == "bike share")
+    bikes = next(benchmark for benchmark in gate.BENCHMARKS if benchmark.name == "bike share")
     for row in bikes.measure(Setting(data=folder)):
         assert row.holds is False
-        assert row.note.startswith("promise broken: last_reported off by 1.68592e+09")
+        assert row.note.startswith("guarantee broken: last_reported off by 1.68592e+09")

@@ -11,7 +11,7 @@ import pytest
 from thinwire.errors import MissingData, TooLarge
 from thinwire_lab.reproduce.dictionaries.policy_cells import find
 from thinwire_lab.streams import generated_streams as stream_forms
-from thinwire_lab.streams.generated_streams import _TEXTS, _WHOLES, as_protobuf, drifting
+from thinwire_lab.streams.generated_streams import _INTEGERS, _TEXTS, as_protobuf, drifting
 from thinwire_lab.streams.named_streams import NamedStream, generated, lineitems, streams
 
 SHARED = Path("../shared/data")
@@ -45,7 +45,7 @@ def test_a_folder_without_streams_is_named(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_forms, "LONGEST", 100)
+    monkeypatch.setattr(stream_forms, "MAX_LINE", 100)
     (tmp_path / "long.txt").write_bytes(b"x" * 1000)
     with pytest.raises(TooLarge, match="limit=100"):
         list(streams(tmp_path)[0].messages())
@@ -96,7 +96,7 @@ def test_protocol_buffers_are_what_the_library_reads() -> None:
     descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
     from google.protobuf import descriptor_pool, message_factory
 
-    kinds = {name: 9 if name in _TEXTS else 13 if name in _WHOLES else 2 for name in stream_forms.TAXI_COLUMNS}
+    kinds = {name: 9 if name in _TEXTS else 13 if name in _INTEGERS else 2 for name in stream_forms.TAXI_COLUMNS}
     file = descriptor_pb2.FileDescriptorProto(name="taxi.proto", package="taxi")
     fields = file.message_type.add(name="Taxitrip").field
     for number, (name, kind) in enumerate(kinds.items(), 1):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from thinwire.errors import ConfigError
-from thinwire_lab.bench.embedding_bench import metric_mds
+from thinwire_lab.bench.embedding_bench import usual_mds
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.places.latency_embedding import embed, vivaldi
 from thinwire_lab.workload.places.latency_matrix import accuracy, completed, distances, symmetric
@@ -69,5 +69,5 @@ def test_real_latencies_are_met_better_than_by_metric_scaling() -> None:
     """On a fifth of the nodes: metric scaling of all of them takes half a minute, and the bench does that."""
     with gzip.open(PLANETLAB) as file:
         latencies = symmetric(np.loadtxt(file))[::5, ::5]
-    ours, theirs = embed(latencies, 5), metric_mds(completed(latencies), 5)
+    ours, theirs = embed(latencies, 5), usual_mds(completed(latencies), 5)[1]
     assert accuracy(ours, latencies).median <= accuracy(theirs, latencies).median

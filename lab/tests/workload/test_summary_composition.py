@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from thinwire.cli.main import main
-from thinwire_lab.cli.summary_files import TAXONOMY, is_real, read_summary
+from thinwire_lab.cli.summary_files import TAXONOMY, has_public_records, read_summary
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.interests import correlations
 from thinwire_lab.workload.summary import Country, Group, Ping, Records, compose, from_groups
@@ -71,7 +71,7 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path, capsys: pytest.Captur
     assert not (tmp_path / "real").exists()
 
 
-@pytest.mark.skipif(not is_real(REAL), reason="the public records are not here")
+@pytest.mark.skipif(not has_public_records(REAL), reason="the public records are not here")
 def test_the_real_records_make_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "real"
     assert main(["workload", "summary", "build", "--from", str(REAL), "--out", str(out), "--json"]) == 0

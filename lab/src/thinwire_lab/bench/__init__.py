@@ -1,7 +1,7 @@
-"""Benches: areas, each a list of bars.
+"""Benchmarks by area.
 
-An area is a list of places where bars are written, so a new area is one file and one line here. A place is a text that
-is looked up when the area runs: `thinwire.testing` and `thinwire.spark` lie above this room, which must not know them.
+A new area is a module with a list of benchmarks and a line in `AREAS`. A list is named as `module:list` and imported
+when its area runs, so that areas that need Spark or a broker can be listed without them.
 
 >>> sorted(AREAS)
 ['classes', 'conformance', 'dictionaries', 'live', 'placement', 'spark', 'wire', 'workload']
@@ -12,71 +12,69 @@ from __future__ import annotations
 from importlib import import_module
 
 from thinwire.errors import ConfigError
-from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, shown, unmeasured
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, format_value, run_benchmark, unmeasured
 
-__all__ = ["AREAS", "Bar", "Row", "Setting", "bars", "run", "shown", "unmeasured"]
+__all__ = ["AREAS", "Benchmark", "Row", "Setting", "find_benchmarks", "format_value", "run_benchmark", "unmeasured"]
 
-AREAS: dict[str, tuple[str, ...]] = {
+_LISTS: dict[str, tuple[str, ...]] = {
     "wire": (
-        "thinwire_lab.bench.building_bench:BARS",
-        "thinwire_lab.bench.recording_requirements:BARS",
-        "thinwire_lab.bench.stream_speed:SPEED_REQUIREMENTS",
-        "thinwire_lab.bench.stream_speed:MEMORY_REQUIREMENTS",
-        "thinwire_lab.bench.robustness_bench:WIRE",
+        "building_bench:BENCHMARKS",
+        "recording_requirements:BENCHMARKS",
+        "stream_speed:SPEED_BENCHMARKS",
+        "stream_speed:MEMORY_BENCHMARKS",
+        "robustness_bench:WIRE",
     ),
     "live": (
-        "thinwire_lab.bench.live_bench:LINK_BYTES_REQUIREMENTS",
-        "thinwire_lab.bench.live_bench:KILL_REQUIREMENTS",
-        "thinwire_lab.bench.live_bench:SATURATION_REQUIREMENTS",
+        "live_bench:LINK_BYTES_BENCHMARKS",
+        "live_bench:KILL_BENCHMARKS",
+        "live_bench:SATURATION_BENCHMARKS",
     ),
     "classes": (
-        "thinwire_lab.bench.channel_bench:CHANNEL_KILL_REQUIREMENTS",
-        "thinwire_lab.bench.channel_bench:CHANNEL_RECOVERY_REQUIREMENTS",
-        "thinwire_lab.bench.channel_bench:CHANNEL_GROUP_REQUIREMENTS",
-        "thinwire_lab.bench.channel_bench:CHANNEL_SATURATION_REQUIREMENTS",
-        "thinwire_lab.bench.robustness_bench:CLASSES",
+        "channel_bench:KILL_BENCHMARKS",
+        "channel_bench:RECOVERY_BENCHMARKS",
+        "channel_bench:MANY_SOURCES_BENCHMARKS",
+        "channel_bench:SATURATION_BENCHMARKS",
+        "robustness_bench:CLASSES",
     ),
     "dictionaries": (
-        "thinwire_lab.bench.codec_sizes:BARS",
-        "thinwire_lab.bench.codec_times:BARS",
-        "thinwire_lab.bench.dictionary_bench:LIMITED_LINK_REQUIREMENTS",
-        "thinwire_lab.bench.dictionary_bench:POLICY_REQUIREMENTS",
-        "thinwire_lab.bench.dictionary_bench:LIVE_DICTIONARY_REQUIREMENTS",
-        "thinwire_lab.bench.robustness_bench:DICTIONARIES",
+        "codec_sizes:BENCHMARKS",
+        "codec_times:BENCHMARKS",
+        "dictionary_bench:LIMITED_LINK_BENCHMARKS",
+        "dictionary_bench:POLICY_BENCHMARKS",
+        "dictionary_bench:LIVE_BENCHMARKS",
+        "robustness_bench:DICTIONARIES",
     ),
     "conformance": (
-        "thinwire_lab.bench.threshold_index_bench:BARS",
-        "thinwire_lab.bench.conformance_bench:OVERLAY_REQUIREMENTS",
-        "thinwire_lab.bench.conformance_bench:COMPOSITE_REQUIREMENTS",
-        "thinwire_lab.bench.conformance_bench:LIVE_THRESHOLD_REQUIREMENTS",
+        "threshold_index_bench:BENCHMARKS",
+        "conformance_bench:OVERLAY_BENCHMARKS",
+        "conformance_bench:COMPOSITE_BENCHMARKS",
+        "conformance_bench:LIVE_BENCHMARKS",
     ),
-    "placement": (
-        "thinwire_lab.bench.placement_bench:MODEL_REQUIREMENTS",
-        "thinwire_lab.bench.placement_bench:EDGE_REQUIREMENTS",
-    ),
+    "placement": ("placement_bench:MODEL_BENCHMARKS", "placement_bench:EDGE_BENCHMARKS"),
     "spark": (
-        "thinwire_lab.bench.spark.source_bench:BARS",
-        "thinwire_lab.bench.spark.reconstruction_bench:BARS",
-        "thinwire_lab.bench.spark.analysis_bench:BARS",
+        "spark.source_bench:BENCHMARKS",
+        "spark.reconstruction_bench:BENCHMARKS",
+        "spark.analysis_bench:BENCHMARKS",
     ),
     "workload": (
-        "thinwire_lab.bench.spark.workload_bench:BARS",
-        "thinwire_lab.bench.spark.grid_join_bench:BARS",
-        "thinwire_lab.bench.embedding_bench:BARS",
-        "thinwire_lab.bench.matching_bench:BARS",
+        "spark.workload_bench:BENCHMARKS",
+        "spark.grid_join_bench:BENCHMARKS",
+        "embedding_bench:BENCHMARKS",
+        "matching_bench:BENCHMARKS",
     ),
 }
-"""area -> where its bars are, `module:list`, in the order in which they run"""
+AREAS = {area: tuple(f"{__name__}.{path}" for path in paths) for area, paths in _LISTS.items()}
+"""area -> its lists of benchmarks, `module:list`, in the order in which they run"""
 
 
-def bars(area: str) -> list[Bar]:
-    """The bars of an area."""
+def find_benchmarks(area: str) -> list[Benchmark]:
+    """Return the benchmarks of an area."""
     if area not in AREAS:
-        raise ConfigError("no such area to bench", area=area, choose_from=sorted(AREAS))
-    return [bar for place in AREAS[area] for bar in _found(place)]
+        raise ConfigError("unknown area of benchmarks", area=area, choose_from=sorted(AREAS))
+    return [benchmark for path in AREAS[area] for benchmark in _load_list(path)]
 
 
-def _found(place: str) -> list[Bar]:
-    module, _, name = place.partition(":")
-    found: list[Bar] = getattr(import_module(module), name)
-    return found
+def _load_list(path: str) -> list[Benchmark]:
+    module, _, name = path.partition(":")
+    benchmarks: list[Benchmark] = getattr(import_module(module), name)
+    return benchmarks

@@ -1,12 +1,13 @@
-"""What a bench is made of: bars, the rows they measure, and how they are run."""
+"""Benchmarks, the rows that they measure, and how they are run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from time import process_time
+from typing import Literal, TypeVar
 
 Unit = Literal[
     "bytes",
@@ -24,8 +25,11 @@ Unit = Literal[
     "hosts",
     "R2",
 ]
-"""`part` is a size as part of another, written 1/n; `times` a duration as a multiple of another; `us` microseconds;
-`R2` the share of differences that is explained"""
+"""`part`: a size as part of another, printed as 1/n; `times`: a value as a multiple of another; `us`: microseconds;
+`R2`: the share of the variance that is explained"""
+
+B = TypeVar("B")
+R = TypeVar("R")
 
 NEEDS_DATA = "not measured: needs --data"
 
@@ -34,11 +38,11 @@ NEEDS_DATA = "not measured: needs --data"
 class Row:
     """One line of the table.
 
-    low, high: the bar; None on both sides where the figure is only reported
+    low, high: the required result; None on both sides if the value is only reported
     how: how it was measured, in one line
-    note: why there is no value, or what went wrong although there is one
-    sound: False where the measurement itself found something broken; such a row does not hold whatever its value
-    beside: the same figure of other methods, by name; rows that have it make a table of their own as well
+    note: why there is no value, or what went wrong
+    sound: False if the measurement itself found a fault; such a row does not hold, independent of its value
+    beside: the same figure of other methods, by name; rows with it also make a table of their own
     """
 
     name: str
@@ -53,7 +57,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Is the bar met? None where there is none, or nothing was measured."""
+        """Whether the required result is reached; None if there is none or nothing was measured."""
         if not self.sound:
             return False
         if self.value is None or (self.low is None and self.high is None):
@@ -61,13 +65,13 @@ class Row:
         return (self.low is None or self.low <= self.value) and (self.high is None or self.value <= self.high)
 
     @property
-    def bar(self) -> str:
-        """The bar in words.
+    def required(self) -> str:
+        """The required result as text.
 
-        >>> Row("exact", "part", high=1 / 14).bar, Row("batch", "values/s", low=3e7).bar
+        >>> Row("exact", "part", high=1 / 14).required, Row("batch", "values/s", low=3e7).required
         ('at most 1/14', 'at least 30,000,000')
         """
-        low, high = (None if end is None else shown(end, self.unit) for end in (self.low, self.high))
+        low, high = (None if end is None else format_value(end, self.unit) for end in (self.low, self.high))
         if low and high:
             return f"{low} to {high}"
         return f"at least {low}" if low else f"at most {high}" if high else ""
@@ -75,11 +79,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """How a bench is run.
+    """How benchmarks are run.
 
-    quick: small sizes, to see that everything works
-    data: where the real recordings are
-    progress: told the share of the present bar that is done
+    quick: small sizes, to check that everything works
+    data: folder of the recordings
+    progress: called with the finished share of the present benchmark
     """
 
     quick: bool = False
@@ -91,35 +95,70 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """Something to measure: its name while it runs, and the function that gives its rows."""
+class Benchmark:
+    """A name, and the function that measures the rows.
+
+    tags: more words that select it with `--only`
+    """
 
     name: str
     measure: Callable[[Setting], Iterable[Row]]
+    tags: tuple[str, ...] = ()
+
+    def matches(self, text: str) -> bool:
+        """Return whether the name or a tag contains a text.
+
+        >>> Benchmark("saturation rate", lambda setting: [], tags=("knee",)).matches("knee")
+        True
+        """
+        return any(text in word for word in (self.name, *self.tags))
 
 
-def run(bar: Bar, setting: Setting) -> list[Row]:
-    """The rows of a bar; what goes wrong becomes a row that does not hold: the other bars are still worth having."""
+def run_benchmark(benchmark: Benchmark, setting: Setting) -> list[Row]:
+    """Return the rows of a benchmark. An error becomes a row that does not hold, so that the others are run."""
     try:
-        return list(bar.measure(setting))
-    except Exception as trouble:
-        return [Row(bar.name, "failures", note=f"failed: {type(trouble).__name__}: {trouble}", sound=False)]
+        return list(benchmark.measure(setting))
+    except Exception as error:
+        return [Row(benchmark.name, "failures", note=f"failed: {type(error).__name__}: {error}", sound=False)]
+
+
+def race_blocks(
+    methods: Sequence[Callable[[B], R]],
+    blocks: Sequence[B],
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[list[list[float]], list[list[R]]]:
+    """Run all methods on each block, in alternating order. Return processor seconds and results by method.
+
+    The first block warms up: it has results, but no times.
+    """
+    results = [[method(blocks[0])] for method in methods]
+    times: list[list[float]] = [[] for _ in methods]
+    for number, block in enumerate(blocks[1:]):
+        order = range(len(methods)) if number % 2 else reversed(range(len(methods)))
+        for index in order:
+            started = process_time()
+            results[index].append(methods[index](block))
+            times[index].append(process_time() - started)
+        progress((number + 1) / (len(blocks) - 1))
+    return times, results
 
 
 def unmeasured(rows: Iterable[Row], note: str = NEEDS_DATA) -> list[Row]:
-    """The same rows without a value."""
+    """Return the same rows without a value."""
     return [replace(row, value=None, note=note) for row in rows]
 
 
-def shown(value: float, unit: Unit) -> str:
-    """A figure as it stands in the table.
+def format_value(value: float, unit: Unit) -> str:
+    """Return a value as it is printed in the table.
 
-    >>> shown(0.0578, "part"), shown(1.5, "part"), shown(0.42, "share"), shown(0.5, "times"), shown(3.1e7, "values/s")
-    ('1/17.3', '1.5', '42.0 %', '0.5', '31,000,000')
+    >>> format_value(0.0578, "part"), format_value(1.5, "part"), format_value(0.42, "share")
+    ('1/17.3', '1.5', '42.0 %')
+    >>> format_value(0.5, "times"), format_value(3.1e7, "values/s")
+    ('0.5', '31,000,000')
     """
     if unit == "part" and 0 < value <= 0.5:
-        whole = Fraction(1 / value).limit_denominator(10)
-        return f"1/{float(whole):.4g}" if whole.denominator == 1 else f"1/{1 / value:.1f}"
+        inverse = Fraction(1 / value).limit_denominator(10)
+        return f"1/{float(inverse):.4g}" if inverse.denominator == 1 else f"1/{1 / value:.1f}"
     if unit == "share":
         return f"{100 * value:.1f} %"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,33 +1,33 @@
-"""Kill -9 of each part with classes at work, and a translator that stands still beyond its lease and wakes up.
-
-The knee with five classes beside the one with a single class, and what the translator costs an event.
-
-A thousand subscribers in ten classes: how often an event is encoded, and what a hundred thousand sources need.
-
-A translator is killed in mid-stream on a long log: how soon is another one at work, and what does it read?
-"""
+"""Benchmarks of demand classes and their translators: failures, saturation rate, encodings and memory, recovery."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from thinwire.demo.process_group import two_cores
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.live_bench import CLASSES, OURS, rate_row, ratio_row
-from thinwire_lab.live.delivery_audit import wrong
-from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, THREE_CLASSES, TRANSLATORS, Victim, havoc
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
+from thinwire_lab.bench.live_bench import CHANGES, CLASSES, fault_row, rate_row, ratio_row
+from thinwire_lab.live.delivery_audit import AuditResult
+from thinwire_lab.live.kill_test import (
+    MAX_TAKEOVER_INTERVAL,
+    PUBLISHERS,
+    THREE_CLASSES,
+    TRANSLATORS,
+    Victim,
+    run_kill_test,
+)
 from thinwire_lab.live.live_feed import SOURCES
-from thinwire_lab.live.many_sources import ROUNDS, TOLERANCES, ManySourcesResult, run_many_sources
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, Knees, SaturationPlan, knees
+from thinwire_lab.live.many_sources import EVENTS_PER_SOURCE, TOLERANCES, ManySourcesResult, run_many_sources
+from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, SaturationRates, find_saturation_rates
+from thinwire_lab.live.translator_failover import PUBLISHERS as FEED_PUBLISHERS
 from thinwire_lab.live.translator_failover import (
     RATE,
-    STEADY_PUBLISHERS,
     SUBSCRIBERS,
     TranslatorRecovery,
-    recover,
-    stand_still,
+    kill_translator,
+    pause_translator,
 )
 
 SEED = 1
@@ -37,77 +37,75 @@ PAUSE = 150.0
 QUICK_PAUSE, QUICK_LEASE = 6.0, 1.0
 
 
-def kills(victim: Victim, setting: Setting) -> Iterator[Row]:
-    """One victim, killed again and again."""
-    found = asyncio.run(havoc(victim, setting.size(20, 2), SEED, setting.progress, wishes=THREE_CLASSES))
-    worst = max(found.verdicts, key=lambda verdict: verdict.faults)
-    how = f"{found.kills} kills within {LATEST_WITH_CLASSES:g} s of each other, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {TRANSLATORS} translators, {len(found.verdicts)} durable subscribers of a class each,"
+def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
+    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, demands=THREE_CLASSES))
+    how = f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers,"
+    how += f" {TRANSLATORS} translators, {len(found.audits)} durable subscribers of a class each,"
     how += f" {found.events:,} events recorded"
-    name = f"kill -9 of the {victim}, three classes: events missing, repeated, out of order or beyond their bound"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
+    yield fault_row(f"kill -9 of the {victim}, three classes", found.audits, how)
 
 
 def pause(setting: Setting) -> Iterator[Row]:
-    """One translator stops; the other takes over; the first goes on as if nothing had happened."""
+    """Stop a translator until the other one has taken over, and continue it."""
     seconds = QUICK_PAUSE if setting.quick else PAUSE
     settings = {"lease": QUICK_LEASE} if setting.quick else {}
-    found = asyncio.run(stand_still(seconds, setting.progress, **settings))
-    how = f"SIGSTOP for {seconds:g} s, then SIGCONT; {RATE:,.0f} events/s; the other one wrote after"
-    how += f" {found.taken_over:.1f} s; {sum(one.events for one in found.findings):,} events at"
-    how += f" {len(found.findings)} subscribers; {found.paused} stood still, {found.holder} had the topic in the end"
-    worst = max(found.findings, key=lambda one: one.faults)
-    name = "a translator stands still beyond its lease: events lost, doubled, out of order or beyond their promise"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
+    found = asyncio.run(pause_translator(seconds, setting.progress, **settings))
+    how = f"SIGSTOP for {seconds:g} s, then SIGCONT; {RATE:,.0f} events/s; the other translator wrote after"
+    how += f" {found.takeover:.1f} s; {_count_events(found.audits)}; {found.paused} was paused,"
+    yield fault_row("a translator paused beyond its lease", found.audits, f"{how} {found.active} active in the end")
 
 
-CHANNEL_KILL_REQUIREMENTS = [
-    *(Bar(f"class kill {victim}", partial(kills, victim)) for victim in VICTIMS),
-    Bar("class pause", pause),
+def _count_events(audits: Sequence[AuditResult]) -> str:
+    return f"{sum(audit.events for audit in audits):,} events at {len(audits)} subscribers"
+
+
+KILL_BENCHMARKS = [
+    *(Benchmark(f"class kill {victim}", partial(kill, victim)) for victim in VICTIMS),
+    Benchmark("class pause", pause),
 ]
 
 
-SHARE = 0.6
-"""of the knee of one class that five classes must reach"""
-MICROSECONDS = 60.0
+MIN_SHARE = 0.6
+"""the saturation rate with five classes as a share of that with one"""
+MAX_MICROSECONDS = 60.0
 
 
-def knee(setting: Setting) -> Iterator[Row]:
-    """Both in the same run, in turn."""
+def saturation_rate(setting: Setting) -> Iterator[Row]:
+    """Search with one class and with five in the same run, in turn."""
     plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(knees([OURS, CLASSES], plan, setting.progress))
-    for kind in (OURS, CLASSES):
-        yield rate_row(found[kind], plan, low=None, judged=not setting.quick)
-    yield ratio_row(found[CLASSES], found[OURS], SHARE)
+    found = asyncio.run(find_saturation_rates([CHANGES, CLASSES], plan, setting.progress))
+    for kind in (CHANGES, CLASSES):
+        yield rate_row(found[kind], plan, low=None, checked=not setting.quick)
+    yield ratio_row(found[CLASSES], found[CHANGES], MIN_SHARE)
     yield _translator_row(found[CLASSES])
 
 
-def _translator_row(found: Knees) -> Row:
-    name = "translator, five classes: processor time an event, at the knee"
+def _translator_row(found: SaturationRates) -> Row:
+    name = "translator, five classes: processor time an event, at the saturation rate"
     if not found.rounds:
-        return Row(name, "us", high=MICROSECONDS, note="nothing was held", sound=False)
+        return Row(name, "us", high=MAX_MICROSECONDS, note="no rate was held", sound=False)
     held = found.rounds[-1]
     spent = held.seconds_of("translator")
     tolerances = ", ".join(f"{tolerance:g}" for tolerance in SHAPES[CLASSES].classes)
     how = f"{spent:.1f} s of processor time for {held.events:,} events at {held.rate:,.0f} events/s,"
-    how += f" {held.sent_share:.2f} of them travelled; tolerances {tolerances}, the strictest of which reads the log"
-    return Row(name, "us", 1e6 * spent / held.events, high=MICROSECONDS, how=how)
+    how += f" {held.sent_share:.2f} of them sent; tolerances {tolerances}, the strictest of which reads the log"
+    return Row(name, "us", 1e6 * spent / held.events, high=MAX_MICROSECONDS, how=how)
 
 
-CHANNEL_SATURATION_REQUIREMENTS = [Bar("class knee", knee)]
+SATURATION_BENCHMARKS = [Benchmark("class saturation rate", saturation_rate, tags=("class knee",))]
 
 
-MEGABYTES = 500.0
+MAX_MEGABYTES = 500.0
 
 
-def many(setting: Setting) -> Iterator[Row]:
-    """One run gives both rows."""
+def many_sources(setting: Setting) -> Iterator[Row]:
+    """Measure encodings and memory of a translator in one run."""
     found = asyncio.run(run_many_sources(setting.size(1_000, 100), setting.size(100_000, 4_000), setting.progress))
     classes = len(TOLERANCES)
     how = f"{found.subscriptions:,} subscriptions in {classes} classes, one of each connected;"
-    how += f" {found.sources:,} sources of a timestamp and one measurement, {ROUNDS} events each;"
+    how += f" {found.sources:,} sources of a timestamp and one measurement, {EVENTS_PER_SOURCE} events each;"
     how += f" {found.events:,} events read"
-    note = _trouble(found)
+    note = _describe_trouble(found)
     yield Row(
         "many subscribers: encodings an event",
         "times",
@@ -121,61 +119,57 @@ def many(setting: Setting) -> Iterator[Row]:
         "many sources: resident memory of the translator",
         "MB",
         found.memory / 1e6,
-        high=MEGABYTES,
+        high=MAX_MEGABYTES,
         how=f"{how}; {found.before / 1e6:.0f} MB before the first event, {found.after / 1e6:.0f} MB in the end",
         note=note,
         sound=not note,
     )
 
 
-def _trouble(found: ManySourcesResult) -> str:
-    expected = found.sources * ROUNDS
+def _describe_trouble(found: ManySourcesResult) -> str:
+    expected = found.sources * EVENTS_PER_SOURCE
     if found.events != expected:
         return f"the translator has read {found.events:,} events, not {expected:,}"
     return f"{found.faults:,} faults at the subscribers" if found.faults else ""
 
 
-CHANNEL_GROUP_REQUIREMENTS = [Bar("class crowd", many)]
+MANY_SOURCES_BENCHMARKS = [Benchmark("many subscribers and sources", many_sources, tags=("class crowd",))]
 
 
-SECONDS = 5.0
+MAX_SECONDS = 5.0
 INTERVALS = {"seldom": (20_000, 1_000), "often": (2_000, 100)}
 """messages between two checkpoints, in a full run and in a quick one"""
 
 
 def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
-    """One kill with one interval."""
-    every, frames = setting.size(*interval), setting.size(1_000_000, 20_000)
-    found = asyncio.run(_recover(frames, every, setting))
-    after = f"checkpoints every {every:,} messages"
-    how = f"kill -9; log of {found.loaded.frames:,} frames in {found.loaded.messages:,} messages of"
-    how += f" {STEADY_PUBLISHERS} publishers and {STEADY_PUBLISHERS * SOURCES} sources; {len(SUBSCRIBERS) - 1} classes,"
-    how += f" {RATE:,.0f} events/s flow"
-    note = "" if found.delivered is not None else "no event came"
-    yield Row(f"recovery, {after}: kill to the successor's first message", "s", found.stored, high=SECONDS, how=how)
+    """Kill a translator once, with one interval of checkpoints."""
+    messages, frames = setting.size(*interval), setting.size(1_000_000, 20_000)
+    found = asyncio.run(_recover(frames, messages, setting))
+    name = f"recovery, checkpoints every {messages:,} messages"
+    history = found.history
+    how = f"kill -9; log of {history.frames:,} frames in {history.messages:,} messages of {FEED_PUBLISHERS} publishers"
+    how += f" and {FEED_PUBLISHERS * SOURCES} sources; {len(SUBSCRIBERS) - 1} classes, {RATE:,.0f} events/s flow"
+    note = "" if found.delivered is not None else "no event was delivered"
+    yield Row(f"{name}: kill to the successor's first message", "s", found.stored, high=MAX_SECONDS, how=how)
     yield Row(
-        f"recovery, {after}: kill to the first event due after it at a subscriber",
+        f"{name}: kill to the first event due after it at a subscriber",
         "s",
         found.delivered,
-        high=SECONDS,
+        high=MAX_SECONDS,
         how="the slower of both classes",
         note=note,
         sound=not note,
     )
-    behind = "between the last checkpoint that was stored and the first message that some channel had not told"
-    yield Row(f"recovery, {after}: messages read before that", "messages", found.replayed, how=behind)
-    name = f"recovery, {after}: events lost, doubled, out of order or beyond their promise"
-    events = sum(one.events for one in found.findings)
-    worst = max(found.findings, key=lambda one: one.faults)
-    how = f"{events:,} events at {len(found.findings)} subscribers"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
+    how = "between the last stored checkpoint and the first message that a channel lacks"
+    yield Row(f"{name}: messages read before that", "messages", found.replayed, how=how)
+    yield fault_row(name, found.audits, _count_events(found.audits))
 
 
-async def _recover(frames: int, every: int, setting: Setting) -> TranslatorRecovery:
+async def _recover(frames: int, messages: int, setting: Setting) -> TranslatorRecovery:
     async with two_cores():
-        return await recover(frames, SEED, setting.progress, checkpoint_messages=every)
+        return await kill_translator(frames, SEED, setting.progress, checkpoint_messages=messages)
 
 
-CHANNEL_RECOVERY_REQUIREMENTS = [
-    Bar(f"class recovery, checkpoints {name}", partial(recovery, sizes)) for name, sizes in INTERVALS.items()
+RECOVERY_BENCHMARKS = [
+    Benchmark(f"class recovery, checkpoints {name}", partial(recovery, sizes)) for name, sizes in INTERVALS.items()
 ]

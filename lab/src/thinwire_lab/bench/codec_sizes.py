@@ -1,33 +1,21 @@
-"""gzip, as web servers use it: deflate with a header and a checksum. A baseline.
+"""Benchmarks of dictionary codecs: bytes per message beside the usual codecs and stock dictionaries of the same size.
+
+Every codec trains on the same earlier messages of a stream and packs the same later ones, one at a time; every message
+is unpacked and compared. The required result is the better of two stock ways to share a dictionary of 16 kB: the
+trainer of zstd without the constant bytes of a frame (levels 3 and 19, each trained at its level), and zlib with the
+same bytes preset.
+
+Baselines without training:
 
 >>> codec = Gzip()
 >>> codec.unpack(codec.pack(b"tick " * 20), limit=100) == b"tick " * 20
 True
-
-zstd with the message before as the dictionary: what delta coding gives without any training. A baseline.
-
-It needs every message, in order: after a loss nothing can be read any more. That is why it is not one of the codecs
-that a dictionary can name.
-
 >>> sender, receiver = Previous(), Previous()
 >>> for text in (b"temperature of room 11.1 is 20.5", b"temperature of room 11.1 is 20.7"):
 ...     packed = sender.pack(text)
 ...     assert receiver.unpack(packed, limit=100) == text
 >>> len(packed)
 7
-
-The streams that codecs are measured on, each cut into what trains and the later messages that judge.
-
-VCDIFF (RFC 3284) to the message before, by xdelta3: a baseline where its package `pyxdelta` is installed.
-
-The package works on files only, so a few messages must do; the names of the files that it writes into its header are
-not counted.
-
-Bytes a message, stream by stream: ours beside the usual codecs, and beside stock dictionaries of the same size.
-
-Every codec trains on the same earlier messages and packs the same later ones, one at a time; every message is unpacked
-again and compared. The bar is the better of two stock ways to share a dictionary of 16 kB: zstd's own trainer with the
-constant bytes of a frame not counted (levels 3 and 19, each trained at its level), and zlib with the same bytes preset.
 """
 
 from __future__ import annotations
@@ -52,7 +40,7 @@ from thinwire.dictionaries.codecs.zstd import TABLES, Zstd
 from thinwire.dictionaries.dictionary_transfer import cost
 from thinwire.errors import ThinwireError
 from thinwire.wire.frame import inflate
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.streams.named_streams import NamedStream, generated, streams
 
 STORED = b"\x00"
@@ -61,21 +49,19 @@ _WITH_HEADER = 31
 
 
 class Gzip:
-    """Eighteen bytes more than raw deflate; `level` 1 to 9."""
+    """gzip as web servers use it: deflate with a header and a checksum, 18 bytes more; `level` 1 to 9."""
 
     def __init__(self, level: int = 6) -> None:
         self.level = level
         self.name = f"gzip {level}"
 
     def pack(self, message: bytes) -> bytes:
-        """One whole gzip file, or the message behind a mark where that is shorter."""
         if not message:
             return b""
         packed = zlib.compress(message, self.level, wbits=_WITH_HEADER)
         return packed if len(packed) <= len(message) else STORED + message
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
-        """Inflated, as far as the limit, and compared with its checksum."""
         if not packed:
             return b""
         if packed[0] != _FIRST:
@@ -84,10 +70,11 @@ class Gzip:
 
 
 class Previous:
-    """One end of a stream, the sending or the receiving one.
+    """zstd with the previous message as the dictionary: delta coding without training. One end of a stream.
 
-    level: of zstd
-    largest: bytes of the largest message to be expected
+    It needs every message in order and can read nothing after a loss, so dictionaries cannot name it as their codec.
+
+    level: of zstd; largest: bytes of the largest expected message
     """
 
     def __init__(self, level: int = 3, largest: int = 1 << 12) -> None:
@@ -97,13 +84,11 @@ class Previous:
         self._codec = self._after(b"")
 
     def pack(self, message: bytes) -> bytes:
-        """The message as a change of the one before."""
         packed = self._codec.pack(message)
         self._codec = self._after(message)
         return packed
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
-        """The message again, if the one before was unpacked as well; what cannot be read changes nothing."""
         message = self._codec.unpack(packed, limit)
         self._codec = self._after(message)
         return message
@@ -113,16 +98,16 @@ class Previous:
 
 
 SIZE = 16_384
-TRAINING, JUDGING = 2_000, 1_000
-QUICK_TRAINING, QUICK_JUDGING = 600, 100
+TRAINING, TESTING = 2_000, 1_000
+QUICK_TRAINING, QUICK_TESTING = 600, 100
 _QUICK_STREAMS = 3
-SHORTEST = 800
-"""messages of a stream that says anything"""
+MIN_MESSAGES = 800
+"""messages that a stream needs to be measured"""
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A stream in two parts, the earlier to train on and the later to judge by.
+class CodecSample:
+    """The messages of a stream: the earlier ones for training, the later ones for testing.
 
     trouble: why it could not be read
     """
@@ -130,83 +115,77 @@ class Cut:
     name: str
     real: bool
     training: tuple[bytes, ...] = ()
-    judging: tuple[bytes, ...] = ()
+    testing: tuple[bytes, ...] = ()
     trouble: str = ""
 
     @property
-    def telling(self) -> bool:
-        """Has it enough messages to say anything?"""
-        return bool(self.judging)
+    def is_measurable(self) -> bool:
+        """Whether it has enough messages."""
+        return bool(self.testing)
 
     @property
     def size(self) -> int:
-        """Bytes of a dictionary for it: 16 kB, or a tenth of a shorter sample."""
+        """Bytes of its dictionaries: 16 kB, or a tenth of a shorter sample."""
         return min(SIZE, sum(map(len, self.training)) // 10)
 
     @property
     def largest(self) -> int:
-        """Bytes of the largest message that trains."""
+        """Bytes of the largest training message."""
         return max(map(len, self.training))
 
     @property
     def raw(self) -> float:
-        """Bytes a message."""
-        return sum(map(len, self.judging)) / len(self.judging)
+        """Bytes per message."""
+        return sum(map(len, self.testing)) / len(self.testing)
 
 
-def cuts(setting: Setting) -> list[Cut]:
-    """Every stream of the folder that was named, then the generated ones; those that say anything."""
-    return [cut for cut in _all(setting) if cut.telling]
-
-
-def left_out(setting: Setting) -> list[Cut]:
-    """The others: too short, or not to be read."""
-    return [cut for cut in _all(setting) if not cut.telling]
-
-
-def _all(setting: Setting) -> list[Cut]:
-    training = setting.size(TRAINING, QUICK_TRAINING)
-    judging = setting.size(JUDGING, QUICK_JUDGING)
-    return list(_cuts(setting.data, training, judging, _QUICK_STREAMS if setting.quick else None))
+def find_samples(setting: Setting, measurable: bool = True) -> list[CodecSample]:
+    """Return the samples of the streams in the data folder and of the generated ones, or those that are too short."""
+    training, testing = setting.size(TRAINING, QUICK_TRAINING), setting.size(TESTING, QUICK_TESTING)
+    samples = _read_samples(setting.data, training, testing, _QUICK_STREAMS if setting.quick else None)
+    return [sample for sample in samples if sample.is_measurable == measurable]
 
 
 @cache
-def _cuts(folder: Path | None, training: int, judging: int, most: int | None) -> tuple[Cut, ...]:
-    real = streams(folder)[:most] if folder is not None else []
-    every = [*real, *generated()[:most]]
-    return tuple(_cut(stream, training, judging) for stream in every)
+def _read_samples(folder: Path | None, training: int, testing: int, limit: int | None) -> tuple[CodecSample, ...]:
+    real = streams(folder)[:limit] if folder is not None else []
+    return tuple(_read_sample(stream, training, testing) for stream in (*real, *generated()[:limit]))
 
 
-def _cut(stream: NamedStream, training: int, judging: int) -> Cut:
-    """The first messages train and the next judge; of a short stream half and half, of one that says nothing none."""
+def _read_sample(stream: NamedStream, training: int, testing: int) -> CodecSample:
+    """Return the messages of a stream. A short one is halved; one below the minimum has no testing messages."""
     real = stream.path is not None
     try:
-        messages = list(stream.messages(training + judging))
-    except ThinwireError as problem:
-        return Cut(stream.name, real, trouble=str(problem))
-    at = training if len(messages) == training + judging else len(messages) // 2
-    if len(messages) < min(SHORTEST, training + judging):
-        at = len(messages)
-    return Cut(stream.name, real, tuple(messages[:at]), tuple(messages[at : at + judging]))
+        messages = list(stream.messages(training + testing))
+    except ThinwireError as error:
+        return CodecSample(stream.name, real, trouble=str(error))
+    split = training if len(messages) == training + testing else len(messages) // 2
+    if len(messages) < min(MIN_MESSAGES, training + testing):
+        split = len(messages)
+    return CodecSample(stream.name, real, tuple(messages[:split]), tuple(messages[split : split + testing]))
 
 
 MESSAGES = 20
 _INDICATOR = 4
-"""where a patch says what its header has; the length of the names comes next, seven bits a byte"""
+"""offset of the header flags of a patch; the length of the names follows, seven bits a byte"""
 _NAMES_FOLLOW = 4
 
 
 def vcdiff_bytes(messages: Sequence[bytes]) -> dict[str, float]:
-    """Bytes a message, under the name of the codec; nothing where the package is missing."""
+    """Return the bytes per message of VCDIFF (RFC 3284) to the previous message, by xdelta3; empty without `pyxdelta`.
+
+    The package works on files only, so few messages are measured. The file names that it writes into the header of a
+    patch are not counted.
+    """
     if find_spec("pyxdelta") is None:
         return {}
-    few = messages[: MESSAGES + 1]
+    sample = messages[: MESSAGES + 1]
     with TemporaryDirectory() as folder:
-        sizes = [_difference(Path(folder), *pair) for pair in pairwise(few)]
+        sizes = [_patch_size(Path(folder), *pair) for pair in pairwise(sample)]
     return {f"VCDIFF previous message ({len(sizes)} messages)": sum(sizes) / len(sizes)}
 
 
-def _difference(folder: Path, before: bytes, after: bytes) -> int:
+def _patch_size(folder: Path, before: bytes, after: bytes) -> int:
     source, target, patch, back = (folder / name for name in ("s", "t", "p", "b"))
     source.write_bytes(before)
     target.write_bytes(after)
@@ -214,29 +193,29 @@ def _difference(folder: Path, before: bytes, after: bytes) -> int:
     package.run(str(source), str(target), str(patch))
     package.decode(str(source), str(patch), str(back))
     if back.read_bytes() != after:
-        raise AssertionError("xdelta3 does not give back what it was given")
-    return without_names(patch.read_bytes())
+        raise AssertionError("xdelta3 does not restore the message")
+    return size_without_names(patch.read_bytes())
 
 
-def without_names(patch: bytes) -> int:
-    """The length of a patch without the names of files in its header.
+def size_without_names(patch: bytes) -> int:
+    """Return the length of a patch without the file names in its header.
 
-    >>> without_names(bytes.fromhex("d6c3c400") + b"\\x04" + b"\\x03s/t" + b"window")
+    >>> size_without_names(bytes.fromhex("d6c3c400") + b"\\x04" + b"\\x03s/t" + b"window")
     11
     """
     if not patch[_INDICATOR] & _NAMES_FOLLOW:
         return len(patch)
-    length = at = 0
+    length = offset = 0
     while True:
-        at += 1
-        length = length << 7 | patch[_INDICATOR + at] & 0x7F
-        if patch[_INDICATOR + at] < 0x80:
-            return len(patch) - at - length
+        offset += 1
+        length = length << 7 | patch[_INDICATOR + offset] & 0x7F
+        if patch[_INDICATOR + offset] < 0x80:
+            return len(patch) - offset - length
 
 
 SMALL = 4_096
 ANY_COST = 10.0
-"""budget that lets every candidate take part, as the stock ways have no budget either"""
+"""CPU budget without effect, because the stock ways have none"""
 STOCK_LEVELS = (3, 19)
 OURS = "ours"
 _LIMIT = 1 << 24
@@ -247,72 +226,72 @@ BASELINES: tuple[Callable[[int], Codec], ...] = (
     lambda largest: Zstd(b"", 19, largest),
     lambda largest: Previous(3, largest),
 )
-"""each made for the largest message to be expected"""
+"""codecs by the largest expected message"""
 
 
 def sizes(setting: Setting) -> Iterator[Row]:
-    """One row a stream, with all codecs beside ours."""
-    every = cuts(setting)
-    for place, cut in enumerate(every):
-        yield _row(cut, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
-        setting.progress((place + 1) / len(every))
-    for cut in left_out(setting):
-        note = cut.trouble or f"not measured: {len(cut.training):,} messages, {SHORTEST:,} say something"
-        yield Row(f"{cut.name}: bytes a message", "bytes", note=note, sound=not cut.trouble)
+    """Measure one row for each stream, with all other codecs beside."""
+    samples = find_samples(setting)
+    for index, sample in enumerate(samples):
+        yield _row(sample, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
+        setting.progress((index + 1) / len(samples))
+    for sample in find_samples(setting, measurable=False):
+        note = sample.trouble or f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
+        yield Row(f"{sample.name}: bytes a message", "bytes", note=note, sound=not sample.trouble)
 
 
-def _row(cut: Cut, levels: Sequence[int]) -> Row:
-    baselines = dict(_weighed(make, cut) for make in BASELINES)
-    stock = _stock(cut, levels)
-    begin = process_time()
-    chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=ANY_COST)
-    spent = 1e9 * (process_time() - begin) / sum(map(len, cut.training))
+def _row(sample: CodecSample, levels: Sequence[int]) -> Row:
+    baselines = dict(_measure_baseline(make, sample) for make in BASELINES)
+    stock = _measure_stock(sample, levels)
+    started = process_time()
+    chosen = choose(sample.training, sizes=(SMALL, sample.size), budget=ANY_COST)
+    spent = 1e9 * (process_time() - started) / sum(map(len, sample.training))
     codec = codec_of(chosen) if chosen is not None else Deflate()
-    ours = weighed(codec, codec, cut.judging)
-    how = f"{len(cut.training):,} messages train, the next {len(cut.judging):,} judge; {_described(chosen)}"
+    ours = measure_codec(codec, codec, sample.testing)
+    how = f"{len(sample.training):,} messages train, the next {len(sample.testing):,} test; {_describe(chosen)}"
     how += f"; found in {spent:,.0f} ms of CPU for a megabyte of messages"
-    beside = {OURS: ours, "raw": cut.raw, **baselines, **vcdiff_bytes(cut.judging), **stock}
+    beside = {OURS: ours, "raw": sample.raw, **baselines, **vcdiff_bytes(sample.testing), **stock}
     high = min(stock.values()) if stock else None
-    return Row(f"{cut.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
+    return Row(f"{sample.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
 
 
-def weighed(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:
-    """Bytes a message, after every one of them came back as it was."""
+def measure_codec(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:
+    """Return the bytes per message. Every message is unpacked and compared."""
     total = 0
     for message in messages:
         packed = sender.pack(message)
         if receiver.unpack(packed, _LIMIT) != message:
-            raise AssertionError(f"{sender.name} does not give back what it was given")
+            raise AssertionError(f"{sender.name} does not restore the message")
         total += len(packed)
     return total / len(messages)
 
 
-def _weighed(make: Callable[[int], Codec], cut: Cut) -> tuple[str, float]:
-    sender, receiver = make(cut.largest), make(cut.largest)
-    return sender.name, weighed(sender, receiver, cut.judging)
+def _measure_baseline(make: Callable[[int], Codec], sample: CodecSample) -> tuple[str, float]:
+    sender, receiver = make(sample.largest), make(sample.largest)
+    return sender.name, measure_codec(sender, receiver, sample.testing)
 
 
-def _stock(cut: Cut, levels: Sequence[int]) -> dict[str, float]:
-    """What a team gets that uses the libraries as they are, constant bytes not counted; nothing where they fail."""
+def _measure_stock(sample: CodecSample, levels: Sequence[int]) -> dict[str, float]:
+    """Return the bytes per message of the libraries, without constant bytes; empty if their trainer fails."""
     found: dict[str, float] = {}
     for level in levels:
         try:
-            trained = zstandard.train_dictionary(cut.size, list(cut.training), level=level).as_bytes()
+            trained = zstandard.train_dictionary(sample.size, list(sample.training), level=level).as_bytes()
         except zstandard.ZstdError:
             return found
-        codec = Zstd(trained, level, cut.largest)
-        found[f"stock zstd {level}"] = weighed(codec, codec, cut.judging)
+        codec = Zstd(trained, level, sample.largest)
+        found[f"stock zstd {level}"] = measure_codec(codec, codec, sample.testing)
         if level == levels[0]:
             preset = PresetDeflate(trained, 9)
-            found["stock zlib 9"] = weighed(preset, preset, cut.judging)
+            found["stock zlib 9"] = measure_codec(preset, preset, sample.testing)
     return found
 
 
-def _described(dictionary: Dictionary | None) -> str:
+def _describe(dictionary: Dictionary | None) -> str:
     if dictionary is None:
-        return "no dictionary can be made, so deflate"
+        return "no dictionary can be trained, so deflate"
     size, sent = len(dictionary.content), cost(dictionary)
     return f"{dictionary.codec} {dictionary.level}, {size:,} bytes, {sent:,} to send"
 
 
-BARS = [Bar("bytes a message", sizes)]
+BENCHMARKS = [Benchmark("bytes a message", sizes)]

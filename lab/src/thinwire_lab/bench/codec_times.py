@@ -1,7 +1,7 @@
-"""Time: to pack, to unpack and to train, each as processor time beside deflate's in the same run.
+"""Benchmarks of dictionary codecs: processor time to pack, to unpack and to train, beside deflate in the same run.
 
-The choice within the budget of a quarter of deflate is timed, on the streams together: on messages of a hundred bytes
-calling any library costs more than its work, so the shortest streams are named beside.
+The codec that is chosen within a quarter of deflate's time is measured on all streams together. For messages of a
+hundred bytes a call of any library costs more than its work, so the slowest streams are named.
 """
 
 from __future__ import annotations
@@ -13,88 +13,93 @@ from time import process_time
 
 from thinwire.analysis.json_baseline import RAW_DEFLATE, deflate
 from thinwire.dictionaries import choose, codec_of, train
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.codec_sizes import SMALL, Cut, cuts
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
+from thinwire_lab.bench.codec_sizes import SMALL, CodecSample, find_samples
 
 ROUNDS = 5
-PACK, UNPACK, TRAIN = 0.25, 0.5, 100.0
+MAX_PACK, MAX_UNPACK, MAX_TRAIN = 0.25, 0.5, 100.0
 _LIMIT = 1 << 24
 _NAMED = 3
+"""slowest streams that a row names"""
 
 
 @dataclass(frozen=True)
 class CodecTimes:
-    """Seconds for one stream, ours and the reference's."""
+    """Seconds of one stream, ours and those of the reference."""
 
     name: str
     ours: float
-    theirs: float
+    reference: float
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.theirs
+        return self.ours / self.reference
 
 
 def times(setting: Setting) -> Iterator[Row]:
-    """Two rows: there and back."""
-    every = cuts(setting)
+    """Measure packing and unpacking."""
+    samples = find_samples(setting)
     found = []
-    for place, cut in enumerate(every):
-        found.append(_paces(cut))
-        setting.progress((place + 1) / len(every))
+    for index, sample in enumerate(samples):
+        found.append(_measure(sample))
+        setting.progress((index + 1) / len(samples))
     packing, unpacking = zip(*filter(None, found), strict=True)
-    yield _row("pack: time to deflate 6", packing, PACK)
-    yield _row("unpack: time to inflate", unpacking, UNPACK)
+    yield _row("pack: time to deflate 6", packing, MAX_PACK)
+    yield _row("unpack: time to inflate", unpacking, MAX_UNPACK)
 
 
 def training_time(setting: Setting) -> Iterator[Row]:
-    """What one dictionary of 16 kB costs, the trial on held-out messages included."""
-    every = cuts(setting)
+    """Measure the training of a dictionary of 16 kB, including the trial on held-out messages."""
+    samples = find_samples(setting)
     spent = size = 0.0
-    for cut in every:
-        begin = process_time()
-        train(cut.training, cut.size)
-        spent += process_time() - begin
-        size += sum(map(len, cut.training))
-    how = f"{len(every)} streams, {size / 1e6:.1f} MB; trial of segment lengths and judging included"
-    yield Row("train 16 kB: time for a megabyte of messages", "ms/MB", 1e9 * spent / size, high=TRAIN, how=how)
+    for sample in samples:
+        started = process_time()
+        train(sample.training, sample.size)
+        spent += process_time() - started
+        size += sum(map(len, sample.training))
+    how = f"{len(samples)} streams, {size / 1e6:.1f} MB; trial of segment lengths and testing included"
+    yield Row("train 16 kB: time for a megabyte of messages", "ms/MB", 1e9 * spent / size, high=MAX_TRAIN, how=how)
 
 
-def _paces(cut: Cut) -> tuple[CodecTimes, CodecTimes] | None:
-    chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=PACK)
+def _measure(sample: CodecSample) -> tuple[CodecTimes, CodecTimes] | None:
+    chosen = choose(sample.training, sizes=(SMALL, sample.size), budget=MAX_PACK)
     if chosen is None:
         return None
     codec = codec_of(chosen)
-    packed, deflated = [codec.pack(m) for m in cut.judging], [deflate(m) for m in cut.judging]
-    pack = race(cut.judging, codec.pack, cut.judging, deflate)
-    unpack = race(packed, lambda one: codec.unpack(one, _LIMIT), deflated, _inflate)
-    return CodecTimes(cut.name, *pack), CodecTimes(cut.name, *unpack)
+    packed, deflated = [codec.pack(m) for m in sample.testing], [deflate(m) for m in sample.testing]
+    pack = race(sample.testing, codec.pack, sample.testing, deflate)
+    unpack = race(packed, lambda message: codec.unpack(message, _LIMIT), deflated, _inflate)
+    return CodecTimes(sample.name, *pack), CodecTimes(sample.name, *unpack)
 
 
 def race(
-    ours: Sequence[bytes], our: Callable[[bytes], bytes], theirs: Sequence[bytes], their: Callable[[bytes], bytes]
+    messages: Sequence[bytes],
+    method: Callable[[bytes], bytes],
+    reference_messages: Sequence[bytes],
+    reference: Callable[[bytes], bytes],
 ) -> tuple[float, float]:
-    """Seconds of both, the best of several rounds in turn: what disturbs only ever adds."""
-    rounds = [(_seconds(our, ours), _seconds(their, theirs)) for _ in range(ROUNDS)]
-    return min(one for one, _ in rounds), min(other for _, other in rounds)
+    """Return the seconds of both, the minimum of several rounds in turn, because disturbances only add time."""
+    rounds = [(_seconds(method, messages), _seconds(reference, reference_messages)) for _ in range(ROUNDS)]
+    return min(own for own, _ in rounds), min(other for _, other in rounds)
 
 
-def _seconds(do: Callable[[bytes], bytes], messages: Sequence[bytes]) -> float:
-    begin = process_time()
+def _seconds(method: Callable[[bytes], bytes], messages: Sequence[bytes]) -> float:
+    started = process_time()
     for message in messages:
-        do(message)
-    return process_time() - begin
+        method(message)
+    return process_time() - started
 
 
 def _inflate(packed: bytes) -> bytes:
     return zlib.decompress(packed, wbits=RAW_DEFLATE)
 
 
-def _row(name: str, paces: Sequence[CodecTimes], bar: float) -> Row:
-    value = sum(one.ours for one in paces) / sum(one.theirs for one in paces)
-    worst = sorted(paces, key=lambda one: -one.ratio)[:_NAMED]
-    how = f"{len(paces)} streams together, {ROUNDS} rounds, the best of each; slowest: "
-    return Row(name, "times", value, high=bar, how=how + ", ".join(f"{one.name} {one.ratio:.2f}" for one in worst))
+def _row(name: str, streams: Sequence[CodecTimes], high: float) -> Row:
+    value = sum(stream.ours for stream in streams) / sum(stream.reference for stream in streams)
+    slowest = sorted(streams, key=lambda stream: -stream.ratio)[:_NAMED]
+    how = f"{len(streams)} streams together, {ROUNDS} rounds, the best of each; slowest: "
+    how += ", ".join(f"{stream.name} {stream.ratio:.2f}" for stream in slowest)
+    return Row(name, "times", value, high=high, how=how)
 
 
-BARS = [Bar("pack and unpack", times), Bar("training", training_time)]
+BENCHMARKS = [Benchmark("pack and unpack", times), Benchmark("training", training_time)]

@@ -1,18 +1,15 @@
-"""Dictionaries in the running system: what a kill does, what they cost the knee, whether switching disturbs anybody,
-and how many messages must be joined until deflate does as well.
+"""Benchmarks of dictionaries in the running system, on limited links, and of dictionary policies.
 
-Compact frames of numbers are not packed (there is nothing in them that could be shared), so that the first knee shows
-what looking after dictionaries costs; frames of JSON are, every one of them.
+Live: kill -9 with packed frames, the saturation rate with and without dictionaries, switching under load, and how many
+messages must be joined until deflate equals a dictionary. Compact frames of numbers are not packed, so their saturation
+rate shows the cost of the trainer; frames of JSON are all packed.
 
-Limited links: twelve courses through a narrow line to a real broker, each beside the same one in virtual time.
+Limited links: twelve runs through a limited link to a real broker, each beside the same run in virtual time.
 
-Bars of looking after dictionaries: what many receivers cost, what our policy gives up to the best, sampler CPU.
-
-Bytes saved are as in `reproduce.dictionaries.byte_account`: every packed dictionary to every publisher and
-every subscriber, and one byte a message. Streams shorter than the bar asks for are begun anew. Published policies run
-with several settings each, and the best one is chosen afterwards, for every stream and topology by itself: a judge that
-knows the outcome. Ours has no settings; it is shown twice, once without knowing how long the stream will be, and once
-told.
+Policies: bytes saved are those of `reproduce.dictionaries.byte_account`, with every packed dictionary sent to every
+publisher and every subscriber, and one byte per message. Streams that are too short are repeated. Published policies
+run with several settings, and the best one is chosen afterwards for each stream and topology. Ours has no settings; it
+is shown without and with knowledge of the length of the stream.
 """
 
 from __future__ import annotations
@@ -26,13 +23,19 @@ from typing import Any
 from thinwire.analysis.analysis_run import Cell as AnalysisCell
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.dictionaries import Codec
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.live_bench import CALLED, OURS, rate_row, ratio_row
-from thinwire_lab.live.delivery_audit import wrong
-from thinwire_lab.live.dictionary_switch import Switched, switched
-from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRIBERS, Victim, havoc
-from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, RATE, balance, courses
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, knees
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
+from thinwire_lab.bench.live_bench import CHANGES, TITLES, fault_row, rate_row, ratio_row
+from thinwire_lab.live.dictionary_switch import SwitchResult, run_switches
+from thinwire_lab.live.kill_test import MAX_TAKEOVER_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
+from thinwire_lab.live.linger_batches import (
+    MESSAGES,
+    QUICK_BATCHES,
+    QUICK_MESSAGES,
+    RATE,
+    find_break_even,
+    run_methods,
+)
+from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, find_saturation_rates
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, LinkOutcome, simulate, times_faster
@@ -40,110 +43,120 @@ from thinwire_lab.reproduce.dictionaries.policy_cells import available, messages
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
 from thinwire_lab.streams.named_streams import NamedStream
 
-PAIRS = {"compact frames": ("dictionaries", OURS), "frames of JSON": ("spelled out, dictionaries", "spelled out")}
-"""what is searched with dictionaries and without"""
-NOT_BELOW = 1.0
+PAIRS = {"compact frames": ("dictionaries", CHANGES), "frames of JSON": ("json frames, dictionaries", "json frames")}
+"""chains that are searched with dictionaries and without"""
+MIN_RATIO = 1.0
+"""of the saturation rate with dictionaries to that without"""
 LOAD = 0.8
-"""share of the knee at which dictionaries are switched"""
-EVERY = 10.0
-"""seconds"""
-SLOWER = 2.0
-KINDS = ("spelled out, dictionaries", "dictionaries")
-"""what is switched: where every frame is packed, and what `thinwire bench live` measures"""
+"""share of the saturation rate at which dictionaries are switched"""
+INTERVAL = 10.0
+"""seconds between switches"""
+MAX_SLOWER = 2.0
+"""p99 of the latency while switching to that without"""
+KINDS = ("json frames, dictionaries", "dictionaries")
+"""chains with switches: one in which every frame is packed, and that of `thinwire bench live`"""
 SEED = 1
 TAXIS = ("debs-json", "taxi-json")
-CALLED_VICTIMS: dict[Victim, str] = {"dictionaries": "dictionary service", "publisher": "publisher"}
-FAULTS = "events missing, repeated, out of order or beyond their bound"
+VICTIMS: dict[Victim, str] = {"dictionaries": "dictionary trainer", "publisher": "publisher"}
 
 
-def knee(with_them: str, without: str, setting: Setting) -> Iterator[Row]:
-    """With and without in the same run, in turn."""
+def saturation_rate(with_dictionaries: str, without: str, setting: Setting) -> Iterator[Row]:
+    """Search with and without dictionaries in the same run, in turn."""
     plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(knees([without, with_them], plan, setting.progress))
-    for kind in (without, with_them):
-        yield rate_row(found[kind], plan, low=None, judged=not setting.quick)
-    yield ratio_row(found[with_them], found[without], NOT_BELOW)
+    found = asyncio.run(find_saturation_rates([without, with_dictionaries], plan, setting.progress))
+    for kind in (without, with_dictionaries):
+        yield rate_row(found[kind], plan, low=None, checked=not setting.quick)
+    yield ratio_row(found[with_dictionaries], found[without], MIN_RATIO)
 
 
 def switching(setting: Setting) -> Iterator[Row]:
-    """At most of the knee, which is searched first."""
+    """Switch dictionaries at a share of the saturation rate, which is searched first."""
     plan = QUICK if setting.quick else SaturationPlan(long=20.0, runs=1, precision=1.15)
-    seconds, every = (6.0, 2.0) if setting.quick else (60.0, EVERY)
-    for place, kind in enumerate(KINDS):
-        found = asyncio.run(knees([kind], plan, lambda share: None))[kind]
-        if not found.knee:
-            yield Row(_name(kind, "events lost or out of order"), "failures", note="nothing was held", sound=False)
+    seconds, interval = (6.0, 2.0) if setting.quick else (60.0, INTERVAL)
+    for index, kind in enumerate(KINDS):
+        found = asyncio.run(find_saturation_rates([kind], plan, lambda share: None))[kind]
+        if not found.rate:
+            yield Row(_switch_row_name(kind, LOST), "failures", note="no rate was held", sound=False)
             continue
-        outcome = asyncio.run(switched(SHAPES[kind], LOAD * found.knee, seconds, every))
-        yield from rows_of_switching(kind, outcome, every)
-        setting.progress((place + 1) / len(KINDS))
+        result = asyncio.run(run_switches(SHAPES[kind], LOAD * found.rate, seconds, interval))
+        yield from switch_rows(kind, result, interval)
+        setting.progress((index + 1) / len(KINDS))
 
 
-def rows_of_switching(kind: str, found: Switched, every: float) -> Iterator[Row]:
-    """Was anything lost, and how much later did events come?"""
-    round_, publishers = found.switching, SHAPES[kind].publishers
-    how = f"{round_.rate:,.0f} events/s, {100 * LOAD:g} % of the knee, for {round_.seconds:g} s; "
-    how += f"{publishers} publishers, 20 subscriber connections; another dictionary every {every:g} s: "
-    how += f"{found.switches} switches, {found.bound} bindings in the log"
-    # the first one, before the round, counts too; the last may come after the publishers have said all
-    heard = found.bound >= publishers * found.switches
-    note = "" if heard else "not every publisher went over each time"
-    name = _name(kind, "events lost or out of order")
-    yield Row(name, "failures", round_.lost, high=0, how=how, note=note, sound=heard)
-    how = f"{round_.p99:.0f} ms against {found.steady.p99:.0f} ms with one dictionary, at the same rate"
+LOST = "events lost or out of order"
+
+
+def switch_rows(kind: str, found: SwitchResult, interval: float) -> Iterator[Row]:
+    """Return the rows of lost events and of the latency."""
+    outcome, publishers = found.switching, SHAPES[kind].publishers
+    how = f"{outcome.rate:,.0f} events/s, {100 * LOAD:g} % of the saturation rate, for {outcome.seconds:g} s; "
+    how += f"{publishers} publishers, 20 subscriber connections; another dictionary every {interval:g} s: "
+    how += f"{found.switches} switches, {found.bindings} bindings in the log"
+    # the dictionary before the round counts, too; the last one may be uploaded after the last event
+    complete = found.bindings >= publishers * found.switches
+    note = "" if complete else "not every publisher used every dictionary"
+    yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, note=note, sound=complete)
+    how = f"{outcome.p99:.0f} ms against {found.steady.p99:.0f} ms with one dictionary, at the same rate"
     note = found.steady.trouble and f"without switching: {found.steady.trouble}"
-    yield Row(_name(kind, "p99 to one dictionary"), "times", found.slower, high=SLOWER, how=how, note=note)
+    name = _switch_row_name(kind, "p99 to one dictionary")
+    yield Row(name, "times", found.slower, high=MAX_SLOWER, how=how, note=note)
 
 
-def _name(kind: str, what: str) -> str:
-    return f"dictionaries switched, {CALLED[kind]}: {what}"
+def _switch_row_name(kind: str, what: str) -> str:
+    return f"dictionaries switched, {TITLES[kind]}: {what}"
 
 
-def kills(victim: Victim, setting: Setting) -> Iterator[Row]:
-    """One victim, killed again and again, while every frame is packed."""
-    found = asyncio.run(havoc(victim, setting.size(20, 2), SEED, setting.progress, dictionaries=True))
-    worst = max(found.verdicts, key=lambda verdict: verdict.faults)
-    how = f"{found.kills} kills within {LATEST_WITH_CLASSES:g} s of each other, seed {SEED}; {PUBLISHERS} publishers of"
+def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
+    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, dictionaries=True))
+    how = (
+        f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers of"
+    )
     how += f" frames of JSON, {SUBSCRIBERS} durable subscribers, {found.events:,} events recorded"
-    note = wrong(worst) if found.dictionary else "no dictionary was in use in the end"
-    name = f"kill -9 of the {CALLED_VICTIMS[victim]}, dictionaries at work: {FAULTS}"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=note, sound=bool(found.dictionary))
+    trouble = "" if found.dictionary else "no dictionary was in use in the end"
+    yield fault_row(f"kill -9 of the {VICTIMS[victim]}, with dictionaries", found.audits, how, trouble)
 
 
 def batches(setting: Setting) -> Iterator[Row]:
-    """Joined during a linger and deflated as one, against a dictionary and no linger; reported, no bar."""
+    """Compare messages that are joined and deflated with a dictionary without a linger. There is no required result."""
     data = None if setting.data is None else str(setting.data)
-    stream = next(one.name for one in available(data) if one.name in TAXIS)
-    messages = list(messages_of(stream, data, setting.size(MESSAGES, FEW)))
-    found = asyncio.run(courses(messages, QUICK_BATCHES if setting.quick else BATCHES, progress=setting.progress))
-    equal, alone = balance(found), found[0]
+    stream = next(stream.name for stream in available(data) if stream.name in TAXIS)
+    messages = list(messages_of(stream, data, setting.size(MESSAGES, QUICK_MESSAGES)))
+    runs = asyncio.run(run_methods(messages, QUICK_BATCHES if setting.quick else BATCHES, progress=setting.progress))
+    equal, alone = find_break_even(runs), runs[0]
     how = f"{len(messages):,} messages, {RATE:g} a second, embedded broker, every message compared; {equal}; "
     how += f"with a dictionary {alone.each:.1f} bytes a message"
     yield Row(f"batches, {stream}: joined until deflate equals a dictionary", "messages", equal.joined, how=how)
 
 
-LIVE_DICTIONARY_REQUIREMENTS = [
-    *(Bar(f"dictionary kill {victim}", partial(kills, victim)) for victim in CALLED_VICTIMS),
-    *(Bar(f"dictionary knee, {frames}", partial(knee, *pair)) for frames, pair in PAIRS.items()),
-    Bar("dictionaries switched", switching),
-    Bar("batches instead of dictionaries", batches),
+LIVE_BENCHMARKS = [
+    *(Benchmark(f"dictionary kill {victim}", partial(kill, victim)) for victim in VICTIMS),
+    *(
+        Benchmark(
+            f"dictionary saturation rate, {frames}",
+            partial(saturation_rate, *pair),
+            tags=(f"dictionary knee, {frames}",),
+        )
+        for frames, pair in PAIRS.items()
+    ),
+    Benchmark("dictionaries switched", switching),
+    Benchmark("batches instead of dictionaries", batches),
 ]
 
 
 STREAM = "taxi-json"
 TRAINING, MEASURED = 1000, 200
-"""messages, the later ones measured"""
-AGREEMENT = 0.1
-BUSY = 0.002
-"""seconds by which this process may be woken late, on average: a message needs it half a dozen times, and the shortest
-round trip is 50 ms"""
+"""messages, of which the later ones are measured"""
+MAX_DIFFERENCE = 0.1
+MAX_WAKE_UP = 0.002
+"""mean seconds by which timers of this process may be late: a message uses about six, and the shortest round trip is
+50 ms"""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A cell as it was and as it should have been.
+class LinkPair:
+    """A run on a real link and the same run in virtual time.
 
-    store: the seconds of this process and the broker for a message, which the simulation was told; late: see `BUSY`
+    store: seconds of this process and the broker for a message, an input of the simulation; late: see `MAX_WAKE_UP`
     """
 
     name: str
@@ -157,61 +170,61 @@ class Pair:
 
     @property
     def apart(self) -> dict[str, float]:
-        """How far the times are apart, as a share of the virtual ones."""
+        """Relative differences of the times from the virtual ones."""
         live, virtual = self.live.figures(), self.virtual.figures()
         return {name: abs(live[name] / virtual[name] - 1) for name in virtual if not name.endswith("p99")}
 
 
 def limited_links(setting: Setting) -> Iterator[Row]:
-    """The twelve, and how many times faster messages that are packed arrive."""
-    pairs = asyncio.run(_pairs(setting))
-    yield from map(_agreement, pairs)
-    by_place = {(pair.name, pair.method): pair for pair in pairs}
+    """Measure the twelve runs, and how much faster packed messages arrive."""
+    pairs = asyncio.run(_run_pairs(setting))
+    yield from map(_difference_row, pairs)
+    by_method = {(pair.name, pair.method): pair for pair in pairs}
     for pair in pairs:
         if pair.method != "plain":
-            yield _faster(pair, by_place[pair.name, "plain"])
+            yield _speed_row(pair, by_method[pair.name, "plain"])
 
 
-async def _pairs(setting: Setting) -> list[Pair]:
+async def _run_pairs(setting: Setting) -> list[LinkPair]:
     found = []
     async with EmbeddedServer() as server:
-        async for pair in _measured(setting, server.port):
+        async for pair in _measure_pairs(setting, server.port):
             found.append(pair)
             setting.progress(len(found) / (len(NAMED) * len(METHODS)))
     return found
 
 
-async def _measured(setting: Setting, port: int) -> AsyncIterator[Pair]:
+async def _measure_pairs(setting: Setting, port: int) -> AsyncIterator[LinkPair]:
     messages = list(NamedStream(STREAM).messages(TRAINING + MEASURED))
     packers, measured = codecs(messages[:TRAINING]), messages[TRAINING:]
     for name, cell in NAMED.items():
         shorter = replace(cell, messages=setting.size(cell.messages, cell.messages // 2))
         for method in METHODS:
-            yield await _pair(name, method, shorter, packers[method], measured, port)
+            yield await _run_pair(name, method, shorter, packers[method], measured, port)
 
 
-async def _pair(name: str, method: str, cell: Cell, codec: Codec, messages: list[bytes], port: int) -> Pair:
+async def _run_pair(name: str, method: str, cell: Cell, codec: Codec, messages: list[bytes], port: int) -> LinkPair:
     from thinwire_lab.reproduce.dictionaries.link_live import measure_base_cost, run_undisturbed
 
     load = measure_load(codec, messages)
-    store = await measure_base_cost(cell, codec, messages, port, BUSY)
-    live, late = await run_undisturbed(cell, codec, messages, port, BUSY)
-    # packing and unpacking are part of what a message takes this process
+    store = await measure_base_cost(cell, codec, messages, port, MAX_WAKE_UP)
+    live, late = await run_undisturbed(cell, codec, messages, port, MAX_WAKE_UP)
+    # the measured seconds of this process include packing and unpacking
     virtual = simulate(cell, replace(load, pack=0.0, unpack=0.0), store=store)
-    return Pair(name, method, cell, load, live, virtual, store, late)
+    return LinkPair(name, method, cell, load, live, virtual, store, late)
 
 
-def _agreement(pair: Pair) -> Row:
+def _difference_row(pair: LinkPair) -> Row:
     name = f"limited links, {pair.name}, {pair.method}: live against virtual time"
     how = f"{pair.cell.limits}; {pair.cell.messages} messages of {pair.load.mean:.0f} bytes"
     how += f"; subscriber done after {pair.live.receiving:.2f} s, virtual {pair.virtual.receiving:.2f}"
     how += f"; half delivered within {1000 * pair.live.delivered[0]:.0f} ms, {1000 * pair.virtual.delivered[0]:.0f}"
-    how += f"; farthest apart: {max(pair.apart, key=pair.apart.__getitem__).replace('_', ' ')}"
-    note = _trouble(pair)
-    return Row(name, "share", max(pair.apart.values()), high=AGREEMENT, how=how, note=note, sound=not note)
+    how += f"; largest difference: {max(pair.apart, key=pair.apart.__getitem__).replace('_', ' ')}"
+    note = _describe_trouble(pair)
+    return Row(name, "share", max(pair.apart.values()), high=MAX_DIFFERENCE, how=how, note=note, sound=not note)
 
 
-def _faster(pair: Pair, plain: Pair) -> Row:
+def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:
     live, virtual = times_faster(plain.live, pair.live), times_faster(plain.virtual, pair.virtual)
     how = ", ".join(f"{name} {live[name]:.2f} live, {virtual[name]:.2f} virtual" for name in live)
     how += f"; {pair.load.mean:.0f} bytes a message instead of {plain.load.mean:.0f}"
@@ -220,30 +233,30 @@ def _faster(pair: Pair, plain: Pair) -> Row:
     )
 
 
-def _trouble(pair: Pair) -> str:
-    if pair.late <= BUSY:
+def _describe_trouble(pair: LinkPair) -> str:
+    if pair.late <= MAX_WAKE_UP:
         return ""
-    return f"this process was woken {1000 * pair.late:.0f} ms late on average: the machine is too busy"
+    return f"timers were {1000 * pair.late:.0f} ms late on average: the machine is too busy"
 
 
-LIMITED_LINK_REQUIREMENTS = [Bar("limited links", limited_links)]
+LIMITED_LINK_BENCHMARKS = [Benchmark("limited links", limited_links)]
 
 
 FULL, QUICK_POLICIES = 1_000_000, 20_000
 SHORT = 2_000
-"""messages; too few for any dictionary to pay that ten thousand publishers have to be given"""
+"""messages; too few to pay for a dictionary that is sent to ten thousand publishers"""
 OUR_POLICY = ("ours", "ours, length known")
-LOST, BEHIND, SAMPLER = 0.05, 0.003, 0.1
+MAX_LOST, MAX_BEHIND, MAX_SAMPLER = 0.05, 0.003, 0.1
 STREAMS = ("debs-csv", "debs-json", "coinbase-json", "wiki-json", "openstack-log", "taxi-json", "drift-json")
-"""of these, those that are there; in a folder of somebody's own all of them"""
+"""streams that are measured if available; of a folder with other streams, all are"""
 
 Rows = list[Mapping[str, Any]]
 
 
 def _streams(setting: Setting) -> list[str]:
-    every = [stream for stream in available(_data(setting)) if next(stream.messages(1), None)]
-    known = [stream.name for stream in every if stream.name in STREAMS]
-    own = [stream.name for stream in every if stream.path and stream.path.parent == setting.data]
+    present = [stream for stream in available(_data(setting)) if next(stream.messages(1), None)]
+    known = [stream.name for stream in present if stream.name in STREAMS]
+    own = [stream.name for stream in present if stream.path and stream.path.parent == setting.data]
     return (own or known)[: 2 if setting.quick else None]
 
 
@@ -251,8 +264,8 @@ def _data(setting: Setting) -> str | None:
     return str(setting.data) if setting.data else None
 
 
-def _measured_dictionary_policies(setting: Setting) -> Iterator[tuple[str, int, Rows]]:
-    """Every stream under every policy: name, messages, rows."""
+def _run_policies(setting: Setting) -> Iterator[tuple[str, int, Rows]]:
+    """Run every stream with every policy. Yield name, messages and rows."""
     messages = setting.size(FULL, QUICK_POLICIES)
     streams = _streams(setting)
     jobs = [(policy, settings) for policy in (*PUBLISHED, *OUR_POLICY) for settings in permutations(policy, quick=True)]
@@ -266,22 +279,22 @@ def _measured_dictionary_policies(setting: Setting) -> Iterator[tuple[str, int, 
 
 
 def _policies(setting: Setting) -> Iterable[Row]:
-    for stream, messages, rows in _measured_dictionary_policies(setting):
-        yield from _lost(stream, messages, rows)
-        yield from _behind(stream, messages, rows)
-        yield _sampler(stream, messages, rows)
+    for stream, messages, rows in _run_policies(setting):
+        yield from _loss_rows(stream, messages, rows)
+        yield from _gap_rows(stream, messages, rows)
+        yield _sampler_row(stream, messages, rows)
 
 
-def _lost(stream: str, messages: int, rows: Rows) -> Iterator[Row]:
-    """What ten thousand publishers cost against one."""
+def _loss_rows(stream: str, messages: int, rows: Rows) -> Iterator[Row]:
+    """Return the savings lost with ten thousand publishers against one."""
     for policy in OUR_POLICY:
         one, _, many = (_saved(rows, policy, topology.name) for topology in TOPOLOGIES)
         how = f"{messages:,} messages, {one:.2f} % at 1:1, {many:.2f} % at 10,000:1"
-        yield Row(f"{stream}, {policy}: lost at 10,000:1", "share", (one - many) / 100, high=LOST, how=how)
+        yield Row(f"{stream}, {policy}: lost at 10,000:1", "share", (one - many) / 100, high=MAX_LOST, how=how)
 
 
-def _behind(stream: str, messages: int, rows: Rows) -> Iterator[Row]:
-    """What our policy gives up to the best published one, on the topology where it gives up most."""
+def _gap_rows(stream: str, messages: int, rows: Rows) -> Iterator[Row]:
+    """Return the largest gap of our policy to the best published one, over all topologies."""
     for policy in OUR_POLICY:
         gaps = {}
         for topology in TOPOLOGIES:
@@ -291,20 +304,22 @@ def _behind(stream: str, messages: int, rows: Rows) -> Iterator[Row]:
             gaps[topology.name] = (best["reduction"] - ours, f"at {topology.name} {how}")
         gap, _ = max(gaps.values())
         how = f"{messages:,} messages; " + "; ".join(text for _, text in gaps.values())
-        yield Row(f"{stream}, {policy}: behind the best published", "share", gap / 100, high=BEHIND, how=how)
+        yield Row(f"{stream}, {policy}: behind the best published", "share", gap / 100, high=MAX_BEHIND, how=how)
 
 
-def _sampler(stream: str, messages: int, rows: Rows) -> Row:
-    """CPU of the sampler beside Adaptive's, with the settings that suit it best."""
+def _sampler_row(stream: str, messages: int, rows: Rows) -> Row:
+    """Return the CPU time of the sampler to that of Adaptive with its best settings."""
     alone = [row for row in rows if row["topology"] == "1:1"]
     ours = next(row["cpu sampler"] for row in alone if row["policy"] == "ours")
     theirs = max((row for row in alone if row["policy"] == "adaptive"), key=_reduction)["cpu sampler"]
     how = f"{messages:,} messages, {ours:.3f} s against {theirs:.3f} s"
-    return Row(f"{stream}: CPU of our sampler to Adaptive's", "times", ours / max(theirs, 1e-9), high=SAMPLER, how=how)
+    return Row(
+        f"{stream}: CPU of our sampler to Adaptive's", "times", ours / max(theirs, 1e-9), high=MAX_SAMPLER, how=how
+    )
 
 
 def _short(setting: Setting) -> Iterator[Row]:
-    """A stream too short for any dictionary to pay costs what deflate costs, in the same frame."""
+    """Compare a stream that is too short to pay for a dictionary with deflate in the same frame."""
     streams = _streams(setting)
     for number, stream in enumerate(streams):
         for policy in OUR_POLICY:
@@ -315,7 +330,7 @@ def _short(setting: Setting) -> Iterator[Row]:
 
 
 def _cost(stream: str, policy: str, setting: Setting) -> float:
-    """Bytes a message in all, the share of dictionaries included."""
+    """Return the total bytes per message, including dictionaries."""
     cell: AnalysisCell = {
         "stream": stream,
         "policy": policy,
@@ -335,4 +350,7 @@ def _reduction(row: Mapping[str, Any]) -> float:
     return float(row["reduction"])
 
 
-POLICY_REQUIREMENTS = [Bar("dictionary policies", _policies), Bar("dictionary policies, short streams", _short)]
+POLICY_BENCHMARKS = [
+    Benchmark("dictionary policies", _policies),
+    Benchmark("dictionary policies, short streams", _short),
+]

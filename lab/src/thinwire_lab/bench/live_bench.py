@@ -1,154 +1,165 @@
-"""Kill -9 of each part of the system: every event once, within its bound, for survivors and for the restarted.
-
-The knee: the highest rate that is held, ours beside JSON with one message an event and with one a batch.
-
-Link bytes: all that is on the sockets of publishers and subscriber, ours to JSON over the same broker.
-"""
+"""Benchmarks of the live system: bytes of the link, kill -9 of each part, and the saturation rate, beside JSON."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.live.delivery_audit import wrong
-from thinwire_lab.live.kill_test import LATEST, PUBLISHERS, SUBSCRIBERS, Victim, havoc
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
+from thinwire_lab.live.delivery_audit import AuditResult, describe_faults
+from thinwire_lab.live.kill_test import MAX_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
 from thinwire_lab.live.load_chain import LoadOutcome
-from thinwire_lab.live.saturation_rate import LINGER, QUICK, Knees, SaturationPlan, knees
-from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Wire, WireBytes, weigh
+from thinwire_lab.live.saturation_rate import (
+    LINGER,
+    QUICK,
+    SaturationPlan,
+    SaturationRates,
+    find_saturation_rates,
+)
+from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Wire, WireBytes, measure_wires
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("broker", "publisher", "subscriber", "registry")
 
 
-def kills(victim: Victim, setting: Setting) -> Iterator[Row]:
-    """One victim, killed again and again."""
-    found = asyncio.run(havoc(victim, setting.size(20, 2), SEED, setting.progress))
-    worst = max(found.verdicts, key=lambda verdict: verdict.faults)
-    how = f"{found.kills} kills within {LATEST:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {SUBSCRIBERS} durable subscribers, {found.events:,} events recorded"
-    name = f"kill -9 of the {victim}: events missing, repeated, out of order or beyond their bound"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
+def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
+    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress))
+    how = f"{found.kills} kills within {MAX_INTERVAL:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
+    how += f" {SUBSCRIBERS} durable subscribers"
+    yield fault_row(f"kill -9 of the {victim}", found.audits, f"{how}, {found.events:,} events recorded")
 
 
-KILL_REQUIREMENTS = [Bar(f"kill {victim}", partial(kills, victim)) for victim in VICTIMS]
+def fault_row(name: str, audits: Sequence[AuditResult], how: str, trouble: str = "") -> Row:
+    """Return the row of a failure test, with the faults of all subscribers.
+
+    trouble: why the test is not valid
+    """
+    faults = sum(audit.faults for audit in audits)
+    note = trouble or describe_faults(max(audits, key=lambda audit: audit.faults))
+    name = f"{name}: events missing, repeated, out of order or beyond their bound"
+    return Row(name, "failures", faults, high=0, how=how, note=note, sound=not trouble)
 
 
-OURS, WHOLE, PER_EVENT, BATCHED, CLASSES = "thinwire", "every event", "json", "json-batched", "five classes"
-CALLED = {
-    OURS: "thinwire, changes delivered",
-    WHOLE: "thinwire, every event delivered",
+KILL_BENCHMARKS = [Benchmark(f"kill {victim}", partial(kill, victim)) for victim in VICTIMS]
+
+
+CHANGES, ALL_EVENTS, PER_EVENT, BATCHED, CLASSES = "thinwire", "every event", "json", "json-batched", "five classes"
+TITLES = {
+    CHANGES: "thinwire, changes delivered",
+    ALL_EVENTS: "thinwire, every event delivered",
     PER_EVENT: "JSON, one message an event",
     BATCHED: "JSON in batches",
     CLASSES: "thinwire, changes delivered to five classes",
-    "dictionaries": "thinwire, changes delivered, dictionaries at work",
-    "spelled out": "thinwire, changes delivered in frames of JSON",
-    "spelled out, dictionaries": "thinwire, changes delivered in frames of JSON packed with dictionaries",
+    "dictionaries": "thinwire, changes delivered, with dictionaries",
+    "json frames": "thinwire, changes delivered in frames of JSON",
+    "json frames, dictionaries": "thinwire, changes delivered in frames of JSON packed with dictionaries",
 }
+MIN_RATE = 12_000.0
+MIN_RATIOS = {PER_EVENT: 2.0, BATCHED: 1.3}
+"""the required ratio of thinwire to each reference"""
 SENT_SHARE = (0.48, 0.52)
-"""frames an event on this stream; anything else would be another measurement (introductions weigh in short runs)"""
+"""frames per event of this stream; the definitions of sources weigh more in short runs"""
+MAX_OTHERS = 0.3
+"""cores used by other processes from which on the row has a note"""
 
-BUSY = 0.3
-"""cores used by something else from which on the row says so"""
 
-
-def knee(setting: Setting) -> Iterator[Row]:
-    """All of them in the same run, in turn."""
+def saturation_rate(setting: Setting) -> Iterator[Row]:
+    """Search all stacks in the same run, in turn."""
     plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(knees([OURS, PER_EVENT, BATCHED, WHOLE], plan, setting.progress, beside=[WHOLE]))
-    for kind in (OURS, WHOLE, PER_EVENT, BATCHED):
-        yield rate_row(found[kind], plan, low=12_000.0 if kind == OURS else None, judged=not setting.quick)
-    for kind, low in ((PER_EVENT, 2.0), (BATCHED, 1.3)):
-        yield ratio_row(found[OURS], found[kind], low)
-    yield ratio_row(found[WHOLE], found[BATCHED], None)
+    kinds = [CHANGES, PER_EVENT, BATCHED, ALL_EVENTS]
+    found = asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once=[ALL_EVENTS]))
+    for kind in (CHANGES, ALL_EVENTS, PER_EVENT, BATCHED):
+        yield rate_row(found[kind], plan, low=MIN_RATE if kind == CHANGES else None, checked=not setting.quick)
+    for kind, low in MIN_RATIOS.items():
+        yield ratio_row(found[CHANGES], found[kind], low)
+    yield ratio_row(found[ALL_EVENTS], found[BATCHED], None)
 
 
-def rate_row(found: Knees, plan: SaturationPlan, low: float | None, judged: bool) -> Row:
-    """The knee of one stack.
+def rate_row(found: SaturationRates, plan: SaturationPlan, low: float | None, checked: bool) -> Row:
+    """Return the row of one stack.
 
-    judged: whether frames an event are looked at; introductions weigh too much in a quick run
+    checked: whether the share of sent events is checked, which differs in a quick run
     """
-    how = f"{plan.how(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
+    how = f"{plan.describe(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
     how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:
-        how += _describe_outcome(found.rounds[-1])
+        how += _describe_round(found.rounds[-1])
     if found.failed is not None:
         how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
-    strange = judged and found.kind in (OURS, WHOLE, CLASSES) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
-    notes = [f"{share:.2f} frames an event, not 0.5"] if strange else []
-    if found.others > BUSY:
-        notes.append(f"something else used up to {found.others:.1f} cores meanwhile")
-    name = f"knee, {CALLED[found.kind]}: events a second held"
-    return Row(name, "events/s", found.knee, low=low, how=how, note=", ".join(notes), sound=not strange)
+    wrong = checked and found.kind in (CHANGES, ALL_EVENTS, CLASSES) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    notes = [f"{share:.2f} frames an event, not 0.5"] if wrong else []
+    if found.others > MAX_OTHERS:
+        notes.append(f"other processes used up to {found.others:.1f} cores")
+    name = f"saturation rate, {TITLES[found.kind]}: events a second held"
+    return Row(name, "events/s", found.rate, low=low, how=how, note=", ".join(notes), sound=not wrong)
 
 
-def _describe_outcome(round_: LoadOutcome) -> str:
-    cores = ", ".join(f"{role} {used:.2f}" for role, used in round_.cpu.items())
-    text = (
-        f"; p99 {round_.p99:.0f} ms, p50 {round_.p50:.0f} ms, {round_.sent_share:.2f} frames an event; cores: {cores}"
-    )
-    return text + (f"; memory {100 * round_.grown:+.1f} % at most" if round_.grown is not None else "")
+def _describe_round(outcome: LoadOutcome) -> str:
+    cores = ", ".join(f"{role} {used:.2f}" for role, used in outcome.cpu.items())
+    text = f"; p99 {outcome.p99:.0f} ms, p50 {outcome.p50:.0f} ms, {outcome.sent_share:.2f} frames an event"
+    text += f"; cores: {cores}"
+    return text + (f"; memory {100 * outcome.grown:+.1f} % at most" if outcome.grown is not None else "")
 
 
-def ratio_row(ours: Knees, theirs: Knees, low: float | None) -> Row:
-    """One knee to another of the same run."""
-    name = f"knee, {CALLED[ours.kind]}, to {CALLED[theirs.kind]}"
-    how = f"{ours.knee:,.0f} to {theirs.knee:,.0f} events/s, medians of the same run"
-    value = ours.knee / theirs.knee if theirs.knee else None
-    note = "" if theirs.knee else "nothing was held"
-    return Row(name, "times", value, low=low, how=how, note=note, sound=bool(theirs.knee))
+def ratio_row(ours: SaturationRates, reference: SaturationRates, low: float | None) -> Row:
+    """Return the ratio of two saturation rates of the same run."""
+    name = f"saturation rate, {TITLES[ours.kind]}, to {TITLES[reference.kind]}"
+    how = f"{ours.rate:,.0f} to {reference.rate:,.0f} events/s, medians of the same run"
+    value = ours.rate / reference.rate if reference.rate else None
+    note = "" if reference.rate else "no rate was held"
+    return Row(name, "times", value, low=low, how=how, note=note, sound=bool(reference.rate))
 
 
-SATURATION_REQUIREMENTS = [Bar("knee", knee)]
+SATURATION_BENCHMARKS = [Benchmark("saturation rate", saturation_rate, tags=("knee",))]
 
 
 RATE = 20.0
-"""events a second of each plant in the rows that have a bar"""
+"""events per second of each plant in the rows with a required result"""
 OTHER_RATES = (1.0, 200.0)
-BEHIND = 0.05
-"""share of events that may leave late before the figure says nothing"""
-BARS_BY_LINGER = {0.005: 1 / 4, 0.1: 1 / 10}
+MAX_BEHIND = 0.05
+"""share of events that may be sent late"""
+MAX_PARTS = {0.005: 1 / 4, 0.1: 1 / 10}
+"""linger -> required part of the bytes of JSON"""
 
 
 def link_bytes(setting: Setting) -> Iterator[Row]:
-    """Ours with two lingers, at three rates."""
+    """Measure thinwire with two lingers at three rates, and JSON in batches."""
     seconds = float(setting.size(60, 5))
     rates = (RATE, *OTHER_RATES)
     plain = {rate: Wire("json", 0.0, rate) for rate in rates}
-    ours = [Wire("thinwire", linger, rate) for rate in rates for linger in BARS_BY_LINGER]
-    batched = [Wire("json-batched", linger, RATE) for linger in BARS_BY_LINGER]
-    every = [*plain.values(), *ours, *batched]
-    weights: dict[Wire, WireBytes] = {}
-    for place, rate in enumerate(rates):
-        weights |= asyncio.run(weigh([wire for wire in every if wire.rate == rate], seconds))
-        setting.progress((place + 1) / len(rates))
+    ours = [Wire("thinwire", linger, rate) for rate in rates for linger in MAX_PARTS]
+    batched = [Wire("json-batched", linger, RATE) for linger in MAX_PARTS]
+    wires = [*plain.values(), *ours, *batched]
+    measured: dict[Wire, WireBytes] = {}
+    for index, rate in enumerate(rates):
+        measured |= asyncio.run(measure_wires([wire for wire in wires if wire.rate == rate], seconds))
+        setting.progress((index + 1) / len(rates))
     for wire in [*ours, *batched]:
-        yield _row(weights[wire], weights[plain[wire.rate]], seconds)
+        yield _link_row(measured[wire], measured[plain[wire.rate]], seconds)
 
 
-def _row(weight: WireBytes, plain: WireBytes, seconds: float) -> Row:
-    wire = weight.wire
-    what = "thinwire" if wire.kind == "thinwire" else "JSON in batches"
+def _link_row(measured: WireBytes, plain: WireBytes, seconds: float) -> Row:
+    wire, is_ours = measured.wire, measured.wire.kind == "thinwire"
+    what = "thinwire" if is_ours else "JSON in batches"
     name = f"link bytes, {what}, linger {1000 * wire.linger:g} ms, {wire.rate:g} events/s a publisher: to JSON"
-    bar = BARS_BY_LINGER[wire.linger] if wire.kind == "thinwire" and wire.rate == RATE else None
-    how = f"building, {PLANTS} plants for {seconds:g} s, within {TOLERANCE:g}: {weight.per_event:,.0f} bytes an event"
-    how += (
-        f" ({weight.to_broker / weight.events:,.0f} to the broker, {weight.from_broker / weight.events:,.0f} from it)"
-    )
-    how += f" against {plain.per_event:,.0f}; set-up apart: {weight.set_up:,} and {plain.set_up:,} bytes"
-    how += f"; {weight.sent / weight.events:.2f} of the events travelled"
-    note = _trouble(weight, plain)
-    return Row(name, "part", weight.per_event / plain.per_event, high=bar, how=how, note=note, sound=not note)
+    high = MAX_PARTS[wire.linger] if is_ours and wire.rate == RATE else None
+    to_broker, from_broker = measured.to_broker / measured.events, measured.from_broker / measured.events
+    how = f"building, {PLANTS} plants for {seconds:g} s, within {TOLERANCE:g}: {measured.per_event:,.0f} bytes an event"
+    how += f" ({to_broker:,.0f} to the broker, {from_broker:,.0f} from it) against {plain.per_event:,.0f}"
+    how += f"; set-up apart: {measured.set_up:,} and {plain.set_up:,} bytes"
+    how += f"; {measured.sent / measured.events:.2f} of the events sent"
+    note = _describe_trouble(measured, plain)
+    return Row(name, "part", measured.per_event / plain.per_event, high=high, how=how, note=note, sound=not note)
 
 
-def _trouble(*weights: WireBytes) -> str:
-    if not all(weight.complete for weight in weights):
+def _describe_trouble(*measured: WireBytes) -> str:
+    if not all(wire.complete for wire in measured):
         return "not every event arrived"
-    behind = max(weight.behind for weight in weights)
-    return f"{100 * behind:.0f} % of the events left late: the machine is too busy" if behind > BEHIND else ""
+    behind = max(wire.behind for wire in measured)
+    return f"{100 * behind:.0f} % of the events sent late: the machine is too busy" if behind > MAX_BEHIND else ""
 
 
-LINK_BYTES_REQUIREMENTS = [Bar("link bytes", link_bytes)]
+LINK_BYTES_BENCHMARKS = [Benchmark("link bytes", link_bytes)]

@@ -1,4 +1,4 @@
-"""The machine a figure was measured on, in one line."""
+"""Description of the machine of a measurement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def this_machine() -> str:
-    """Processor, cores, system and Python.
+    """Return processor, cores, system and Python in one line.
 
     >>> "Python" in this_machine()
     True
@@ -19,8 +19,8 @@ def this_machine() -> str:
 
 
 def _processor() -> str:
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        models = (line.partition(":")[2].strip() for line in listing.read_text().splitlines() if "model name" in line)
-        return next(models, "") or "unnamed processor"
-    return platform.processor() or "unnamed processor"
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        models = (line.partition(":")[2].strip() for line in cpu_info.read_text().splitlines() if "model name" in line)
+        return next(models, "") or "unknown processor"
+    return platform.processor() or "unknown processor"

@@ -1,12 +1,11 @@
-"""Live content matching: who of a hundred thousand asks for an event?
+"""Benchmark of content matching: which of a hundred thousand subscriptions match an event.
 
-The first row times the batch call of the index of rectangles, as drawn: most subscribers share theirs with others, and
-those are one. The second moves every corner a little, so that all are different and as large as drawn: hundreds of them
-hold an event, and to write those down is most of the work. It has no bar; beside it stands the same in pieces of
-limited size, which spares fresh memory for all that is found. The last times what a translator does with a message,
-against predicates that are all different: events as dicts in, of each event who asks for it out. There sides are a
-tenth as long as drawn, so that an event matches as many as it does in the first row; all predicates speak of the same
-two properties, so that one index holds them all.
+The first row times the batch call of the rectangle index on rectangles as generated; most are equal to others and are
+stored once. For the second one every corner is moved a little, so that all are different and of the same size: hundreds
+match an event, and most of the time is spent on writing the matches. It has no required result; the third row is the
+same in pieces of limited size, which need no new memory. The last row times a translator, from events as dicts to the
+subscriptions of each, with predicates that all differ. Their sides are a tenth as long, so that an event has as many
+matches as in the first row, and all predicates are on the same two properties, so that one index has them all.
 """
 
 from __future__ import annotations
@@ -20,43 +19,43 @@ import numpy as np
 
 from thinwire.filters import RectangleIndex
 from thinwire.filters.where import PredicateIndex, parse
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
-EVENTS_PER_SECOND = 50_000.0
+MIN_EVENTS_PER_SECOND = 50_000.0
 BATCH = 1_000
 """events of a message"""
 CHECKED = 20
-"""events that are held against everything, one by one"""
+"""events that are compared with every rectangle or predicate"""
 NOISE, SHRUNK = 0.5, 0.1
-"""how far corners are moved so that no two rectangles are alike, and what is left of their sides"""
+"""movement of corners that makes all rectangles different, and the factor for their sides"""
 
 
-class Matched(NamedTuple):
-    """What came of it.
+class MatchingResult(NamedTuple):
+    """Matches and times.
 
-    distinct: how many rectangles are different; found: pairs of an event and a distinct rectangle
-    seconds: of processor time for all events; arranging: before the first
-    wrong: events of those checked one by one for which something else was found
+    distinct: different rectangles; found: pairs of an event and a distinct rectangle
+    seconds: processor time of all events; building: of the index
+    wrong: checked events with other matches
     """
 
     distinct: int
     events: int
     found: int
     seconds: float
-    arranging: float
+    building: float
     wrong: int
 
     @property
     def rate(self) -> float:
-        """Events a second of processor time."""
+        """Events per second of processor time."""
         return self.events / self.seconds
 
 
-class Drawn(NamedTuple):
-    """Rectangles and events of the generated workload; names: of the coordinates."""
+class MatchingWorkload(NamedTuple):
+    """Rectangles and events of a generated workload; names: of the coordinates."""
 
     low: Floats
     high: Floats
@@ -64,104 +63,115 @@ class Drawn(NamedTuple):
     names: list[str]
 
 
-def drawn(subscriptions: int, events: int, *, noise: float = 0.0, seed: int = 7) -> Drawn:
-    """A workload from the built-in summary."""
+def generate_workload(subscriptions: int, events: int, *, noise: float = 0.0, seed: int = 7) -> MatchingWorkload:
+    """Generate a workload from the built-in summary."""
     plan = WorkloadPlan(
         builtin(), Recipe(subscriptions=subscriptions, events=events, brokers=1, seed=seed, noise=noise)
     )
     axes = [axis.name for axis in plan.axes]
     table, points = plan.subscriptions(np.arange(subscriptions)), plan.events(np.arange(events))
     low, high = ([table.column(f"{axis}_{end}").to_numpy() for axis in axes] for end in ("low", "high"))
-    places = [points.column(f"{axis}_at").to_numpy() for axis in axes]
-    return Drawn(np.stack(low, 1), np.stack(high, 1), np.stack(places, 1), [f"{axis}_at" for axis in axes])
-
-
-def rectangles(subscriptions: int, events: int, *, noise: float = 0.0, pieces: bool = False) -> Matched:
-    """The batch call: points in, pairs of points and rectangles out; all at once, or in pieces."""
-    given, began = drawn(subscriptions, events, noise=noise), time.process_time()
-    index = RectangleIndex(given.low, given.high)
-    index.match(given.points[:1])
-    arranged, found = time.process_time(), 0
-    for at in range(0, events, BATCH):
-        batch = given.points[at : at + BATCH]
-        found += sum(len(at) for at, _ in index.match_batches(batch)) if pieces else len(index.match(batch)[0])
-    ended = time.process_time()
-    checked = given.points[:CHECKED, None, :]
-    inside = ((given.low <= checked) & (checked <= given.high)).all(axis=2).sum(axis=1)
-    wrong = int((index.count(given.points[:CHECKED]) != inside).sum())
-    return Matched(len(index), events, found, ended - arranged, arranged - began, wrong)
-
-
-def predicates(subscriptions: int, events: int) -> Matched:
-    """What a translator asks: events in, who asks for each of them out."""
-    given = drawn(subscriptions, events, noise=NOISE)
-    texts = _texts(given)
-    several = [dict(zip(given.names, place, strict=True)) for place in given.points.tolist()]
-    began = time.process_time()
-    index = PredicateIndex[int]()
-    for number, text in enumerate(texts):
-        index.add(number, parse(text))
-    for event in several[:10]:
-        index.match([event])
-    arranged, found = time.process_time(), 0
-    for at in range(0, events, BATCH):
-        found += sum(map(len, index.match(several[at : at + BATCH])))
-    ended = time.process_time()
-    return Matched(
-        len(texts), events, found, ended - arranged, arranged - began, _wrong(index, texts, several[:CHECKED])
+    coordinates = [points.column(f"{axis}_at").to_numpy() for axis in axes]
+    return MatchingWorkload(
+        np.stack(low, 1), np.stack(high, 1), np.stack(coordinates, 1), [f"{axis}_at" for axis in axes]
     )
 
 
-def _texts(given: Drawn) -> list[str]:
-    middle, half = (given.low + given.high) / 2, (given.high - given.low) * SHRUNK / 2
-    sides = " and ".join(f"{name} between {{!r}} and {{!r}}" for name in given.names)
+def rectangles(subscriptions: int, events: int, *, noise: float = 0.0, pieces: bool = False) -> MatchingResult:
+    """Time the batch call, from points to pairs of points and rectangles; together or in pieces."""
+    workload, started = generate_workload(subscriptions, events, noise=noise), time.process_time()
+    index = RectangleIndex(workload.low, workload.high)
+    index.match(workload.points[:1])
+    built, found = time.process_time(), 0
+    for first in range(0, events, BATCH):
+        batch = workload.points[first : first + BATCH]
+        found += sum(len(points) for points, _ in index.match_batches(batch)) if pieces else len(index.match(batch)[0])
+    ended = time.process_time()
+    checked = workload.points[:CHECKED, None, :]
+    inside = ((workload.low <= checked) & (checked <= workload.high)).all(axis=2).sum(axis=1)
+    wrong = int((index.count(workload.points[:CHECKED]) != inside).sum())
+    return MatchingResult(len(index), events, found, ended - built, built - started, wrong)
+
+
+def predicates(subscriptions: int, events: int) -> MatchingResult:
+    """Time the call of a translator, from events to the subscriptions of each."""
+    workload = generate_workload(subscriptions, events, noise=NOISE)
+    texts = _predicate_texts(workload)
+    dicts = [dict(zip(workload.names, point, strict=True)) for point in workload.points.tolist()]
+    started = time.process_time()
+    index = PredicateIndex[int]()
+    for number, text in enumerate(texts):
+        index.add(number, parse(text))
+    for event in dicts[:10]:
+        index.match([event])
+    built, found = time.process_time(), 0
+    for first in range(0, events, BATCH):
+        found += sum(map(len, index.match(dicts[first : first + BATCH])))
+    ended = time.process_time()
+    wrong = _count_wrong(index, texts, dicts[:CHECKED])
+    return MatchingResult(len(texts), events, found, ended - built, built - started, wrong)
+
+
+def _predicate_texts(workload: MatchingWorkload) -> list[str]:
+    middle, half = (workload.low + workload.high) / 2, (workload.high - workload.low) * SHRUNK / 2
+    sides = " and ".join(f"{name} between {{!r}} and {{!r}}" for name in workload.names)
     ends = np.stack([middle - half, middle + half], axis=2).reshape(len(middle), -1)
     return [sides.format(*corner) for corner in ends.tolist()]
 
 
-def _wrong(index: PredicateIndex[int], texts: list[str], several: list[dict[str, Any]]) -> int:
-    expected: list[list[int]] = [[] for _ in several]
+def _count_wrong(index: PredicateIndex[int], texts: list[str], events: list[dict[str, Any]]) -> int:
+    expected: list[list[int]] = [[] for _ in events]
     for number, text in enumerate(texts):
         holds = parse(text).holds
-        for at, event in enumerate(several):
+        for position, event in enumerate(events):
             if holds(event):
-                expected[at].append(number)
-    return sum(sorted(found) != one for found, one in zip(index.match(several), expected, strict=True))
+                expected[position].append(number)
+    return sum(sorted(found) != own for found, own in zip(index.match(events), expected, strict=True))
 
 
-class Way(NamedTuple):
-    """One row: what is timed, and how many events a second are asked for."""
+class MatchingMethod(NamedTuple):
+    """One row: what is timed, and the required events per second."""
 
     name: str
-    match: Callable[[int, int], Matched]
+    match: Callable[[int, int], MatchingResult]
     low: float | None = None
 
 
-WAYS = (
-    Way("matching: rectangles, batch call", rectangles, EVENTS_PER_SECOND),
-    Way("matching: rectangles, all different and large, batch call", partial(rectangles, noise=NOISE)),
-    Way("matching: rectangles, all different and large, in pieces", partial(rectangles, noise=NOISE, pieces=True)),
-    Way("matching: predicates, as a translator asks", predicates, EVENTS_PER_SECOND),
+METHODS = (
+    MatchingMethod("matching: rectangles, batch call", rectangles, MIN_EVENTS_PER_SECOND),
+    MatchingMethod("matching: rectangles, all different and large, batch call", partial(rectangles, noise=NOISE)),
+    MatchingMethod(
+        "matching: rectangles, all different and large, in pieces", partial(rectangles, noise=NOISE, pieces=True)
+    ),
+    MatchingMethod("matching: predicates, as in a translator", predicates, MIN_EVENTS_PER_SECOND),
 )
 
 
 def matching(setting: Setting) -> Iterator[Row]:
-    """Every way, one row each."""
+    """Measure one row for each method."""
     size = setting.size(100_000, 2_000)
-    for done, way in enumerate(WAYS):
-        found = way.match(size, size)
-        note = f"{found.wrong} events match something else" if found.wrong else ""
-        yield Row(way.name, "events/s", found.rate, way.low, how=_how(size, found), note=note, sound=not found.wrong)
-        setting.progress((done + 1) / len(WAYS))
+    for done, method in enumerate(METHODS):
+        found = method.match(size, size)
+        note = f"{found.wrong} events have other matches" if found.wrong else ""
+        yield Row(
+            method.name,
+            "events/s",
+            found.rate,
+            method.low,
+            how=_describe(size, found),
+            note=note,
+            sound=not found.wrong,
+        )
+        setting.progress((done + 1) / len(METHODS))
 
 
-def _how(subscriptions: int, found: Matched) -> str:
+def _describe(subscriptions: int, found: MatchingResult) -> str:
     each = f"{found.found / found.events:.1f} matches each, {found.found / found.seconds:,.0f} a second"
     return (
-        f"one process, by its processor time; {subscriptions:,} subscriptions, {found.distinct:,} different, arranged "
-        f"in {found.arranging:.1f} s; {found.events:,} events in batches of {BATCH:,}, {each}; "
-        f"{CHECKED} held against all"
+        f"one process, by its processor time; {subscriptions:,} subscriptions, {found.distinct:,} different, index "
+        f"built in {found.building:.1f} s; {found.events:,} events in batches of {BATCH:,}, {each}; "
+        f"{CHECKED} compared with all"
     )
 
 
-BARS = [Bar("matching", matching)]
+BENCHMARKS = [Benchmark("matching", matching)]

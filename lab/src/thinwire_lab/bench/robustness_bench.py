@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from thinwire.testing.worlds import channel_world as classes_world_runs
 from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds.stream_world import run_seeds
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.robustness.fuzz import run_fuzz
 
 SEED = 1
@@ -59,6 +59,6 @@ def worlds_of_dictionaries(setting: Setting) -> Iterator[Row]:
     yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
 
 
-WIRE = [Bar("fuzz", fuzz), Bar("deterministic world", worlds)]
-CLASSES = [Bar("world of classes", worlds_of_classes)]
-DICTIONARIES = [Bar("world of dictionaries", worlds_of_dictionaries)]
+WIRE = [Benchmark("fuzz", fuzz), Benchmark("deterministic world", worlds)]
+CLASSES = [Benchmark("world of classes", worlds_of_classes)]
+DICTIONARIES = [Benchmark("world of dictionaries", worlds_of_dictionaries)]

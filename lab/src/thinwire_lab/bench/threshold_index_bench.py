@@ -1,12 +1,11 @@
-"""The bars of the interval index: values a second, and time as a multiple of a vector scan of all thresholds.
+"""Benchmarks of the interval index: values per second, and time as a multiple of a vector scan of all thresholds.
 
-Processor time, one thread, batch calls. Both methods take the same values, one after the other, taking turns in going
-first, and must find the same; figures are medians over rounds.
+Processor time of one thread, batch calls. The methods process the same values, take turns in going first, and must find
+the same; values are medians over rounds.
 
-What the interval index is measured against: every threshold looked at for every value, as fast as that goes.
-
-No branch in the inner loop, so the compiler makes vector instructions of it. `scan_pairs` gives the same answer as the
-index; `scan_counts` leaves out the answer and only counts, which nobody could use: it shows what looking alone costs.
+The vector scan compares every threshold with every value as fast as possible: its inner loop has no branch, so that the
+compiler makes vector instructions of it. `scan_pairs` returns the same result as the index. `scan_counts` only counts,
+which no application can use; it shows the cost of the comparisons alone.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, race_blocks
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 from thinwire_lab.overlay_sim.filters.thresholds import Ticks
 from thinwire_lab.streams.threshold_streams import attack, jumping
 
 
 @part
-def _look(x: int, thresholds: Any, centres: Any, flags: Any) -> int:
-    """Marks and moves what fires, and says how many that are."""
+def _compare(x: int, thresholds: Any, centres: Any, flags: Any) -> int:
+    """Set the flags and centres of the thresholds that fire, and return their number."""
     count = 0
     for i in range(len(thresholds)):
         away = x - centres[i]
@@ -40,21 +39,21 @@ def _look(x: int, thresholds: Any, centres: Any, flags: Any) -> int:
 
 
 @compiled
-def scan_pairs(values: Any, thresholds: Any, centres: Any, flags: Any, words: Any, places: Any, fired: Any) -> int:
-    """Writes places and thresholds that fire there, one room of pairs over and over; says how many there were.
+def scan_pairs(values: Any, thresholds: Any, centres: Any, flags: Any, words: Any, indexes: Any, fired: Any) -> int:
+    """Write the indexes and thresholds that fire into buffers, which are reused, and return the number of pairs.
 
-    words: the flags again, eight of them a number, so that thresholds of which none fires are passed over together
+    words: the same memory as the flags, eight flags in a number, so that eight thresholds can be skipped together
     """
     total = 0
     for at in range(len(values)):
-        count = _look(values[at], thresholds, centres, flags)
+        count = _compare(values[at], thresholds, centres, flags)
         total += count
         if count:
             n = 0
             for word in range(len(words)):
                 if words[word]:
                     for i in range(8 * word, min(8 * word + 8, len(thresholds))):
-                        places[n] = at
+                        indexes[n] = at
                         fired[n] = thresholds[i]
                         n += flags[i]
     return total
@@ -62,7 +61,7 @@ def scan_pairs(values: Any, thresholds: Any, centres: Any, flags: Any, words: An
 
 @compiled
 def scan_counts(values: Any, thresholds: Any, centres: Any) -> int:
-    """How many fired."""
+    """Return the number of pairs."""
     total = 0
     for at in range(len(values)):
         x = values[at]
@@ -75,8 +74,8 @@ def scan_counts(values: Any, thresholds: Any, centres: Any) -> int:
 
 
 ROUNDS = 7
-SLOWER = 1 / 0.8
-"""the index may take this many times the time of a scan at most"""
+MAX_TIME = 1 / 0.8
+"""time of the index as a multiple of that of the scan"""
 DENSE_FROM, DENSE_TO = 1, 63
 
 
@@ -84,8 +83,8 @@ DENSE_FROM, DENSE_TO = 1, 63
 class Case:
     """Thresholds and a stream.
 
-    spread: `wide` for 1, 2, .. count ticks, `dense` for as many between 1 and 63 of what was a tick
-    stream: `jumps`, normal steps with a large one now and then; or `attack`, thresholds hit exactly
+    spread: `wide` for 1, 2, .. count ticks; `dense` for as many distinct ones between 1 and 63 larger ticks
+    stream: `jumps` for normal steps with some large ones; `attack` for values that hit thresholds exactly
     """
 
     count: int
@@ -97,19 +96,19 @@ class Case:
         return f"{self.count:,} thresholds, {self.spread}, {self.stream}"
 
     @property
-    def fine(self) -> int:
-        """Ticks in what was a tick, so that all thresholds are distinct."""
+    def fineness(self) -> int:
+        """Ticks of a larger tick, so that all dense thresholds are distinct."""
         return -(-self.count // (DENSE_TO - DENSE_FROM)) if self.spread == "dense" else 1
 
     def thresholds(self) -> Ticks:
         if self.spread == "wide":
             return np.arange(1, self.count + 1)
-        return np.linspace(DENSE_FROM * self.fine, DENSE_TO * self.fine, self.count).astype(np.int64)
+        return np.linspace(DENSE_FROM * self.fineness, DENSE_TO * self.fineness, self.count).astype(np.int64)
 
     def values(self, events: int) -> Ticks:
         if self.stream == "attack":
-            return attack(events, seed=5) * self.fine
-        return jumping(events, seed=5, sigma=2.0 * self.fine)
+            return attack(events, seed=5) * self.fineness
+        return jumping(events, seed=5, sigma=2.0 * self.fineness)
 
 
 CASES = [
@@ -127,75 +126,63 @@ CASES = [
 
 
 def rates(setting: Setting) -> Iterator[Row]:
-    """Values a second with a million thresholds: a few fire, and nothing does."""
+    """Measure values per second with a million thresholds, of which a few fire or none."""
     count, events = setting.size(1_000_000, 10_000), setting.size(100_000, 5_000)
     few = Case(count, "wide", "jumps")
     yield _rate("a few fire", few.thresholds(), few.values(events * ROUNDS), events, 1e6)
-    calm = np.tile(np.array([0, 3, -2, 5, 1]), 2 * events * ROUNDS)
-    yield _rate("nothing fires", np.arange(10, count + 10), calm, 10 * events, 1e7)
+    quiet = np.tile(np.array([0, 3, -2, 5, 1]), 2 * events * ROUNDS)
+    yield _rate("nothing fires", np.arange(10, count + 10), quiet, 10 * events, 1e7)
 
 
 def _rate(name: str, thresholds: Ticks, values: Ticks, size: int, low: float) -> Row:
     index = IntervalIndex(thresholds, int(values[0]))
     index.offer_many(values[:size])
-    found, fired = [], 0
+    speeds, fired = [], 0
     for at in range(size, values.size, size):
-        begun = process_time()
-        places, _ = index.offer_many(values[at : at + size])
-        found.append(size / (process_time() - begun))
-        fired += places.size
+        started = process_time()
+        indexes, _ = index.offer_many(values[at : at + size])
+        speeds.append(size / (process_time() - started))
+        fired += indexes.size
     fires = fired / (values.size - size)
     how = f"{len(index):,} thresholds, {fires:.2f} fire an event, batches of {size:,}, one thread, CPU time"
-    return Row(f"interval index, {name}", "events/s", median(found), low=low, how=how)
+    return Row(f"interval index, {name}", "events/s", median(speeds), low=low, how=how)
 
 
 def against_scan(setting: Setting) -> Iterator[Row]:
-    """Every case beside a scan that gives the same answer, and beside one that only counts."""
+    """Compare every case with a scan that returns the same result, and with one that only counts."""
     for number, case in enumerate(CASES):
         small = Case(min(case.count, 2_000), case.spread, case.stream) if setting.quick else case
-        yield from _compared(small, setting.size(ROUNDS, 3))
+        yield from _compare_case(small, setting.size(ROUNDS, 3))
         setting.progress((number + 1) / len(CASES))
 
 
-def _compared(case: Case, rounds: int) -> Iterable[Row]:
+def _compare_case(case: Case, rounds: int) -> Iterable[Row]:
     events = max(20, min(20_000, 20_000_000 // case.count))
     values = case.values(events * (rounds + 1))
     blocks = [values[at : at + events] for at in range(0, values.size, events)]
-    runs = _methods(case.thresholds(), int(values[0]))
-    times, counts = _raced(runs, blocks)
+    methods = _methods(case.thresholds(), int(values[0]))
+    times, results = race_blocks(methods, blocks)
+    counts = list(map(sum, results))
     same = len(set(counts)) == 1
     how = f"{rounds} rounds of {events:,} events, {counts[0] / values.size:,.1f} fire an event, CPU time"
-    pairs, counted = (median(ours / scan for ours, scan in zip(times[0], times[k], strict=True)) for k in (1, 2))
-    note = "" if same else "they do not find the same"
-    yield Row(f"interval index to vector scan: {case.name}", "times", pairs, None, SLOWER, how, note, same)
-    yield Row(f"interval index to counting only: {case.name}", "times", counted, how=how)
+    to_pairs, to_counts = (median(ours / scan for ours, scan in zip(times[0], times[k], strict=True)) for k in (1, 2))
+    note = "" if same else "the methods find different pairs"
+    yield Row(f"interval index to vector scan: {case.name}", "times", to_pairs, None, MAX_TIME, how, note, same)
+    yield Row(f"interval index to counting only: {case.name}", "times", to_counts, how=how)
 
 
 def _methods(thresholds: Ticks, start: int) -> list[Callable[[Ticks], int]]:
-    """The index, the scan, and the scan that only counts: each answers how many fired."""
+    """Return the index, the scan and the counting scan, each as a function that returns the number of pairs."""
     index = IntervalIndex(thresholds, start)
-    centres, again = (np.full(thresholds.size, start, dtype=np.int64) for _ in range(2))
+    centres, counting_centres = (np.full(thresholds.size, start, dtype=np.int64) for _ in range(2))
     words = np.zeros(-(-thresholds.size // 8), dtype=np.uint64)
     flags = words.view(np.bool_)
-    places, fired = (np.empty(thresholds.size + 1, dtype=np.int64) for _ in range(2))
+    indexes, fired = (np.empty(thresholds.size + 1, dtype=np.int64) for _ in range(2))
     return [
         lambda values: sum(at.size for at, _ in index.offer_batches(values)),
-        lambda values: int(scan_pairs(values, thresholds, centres, flags, words, places, fired)),
-        lambda values: int(scan_counts(values, thresholds, again)),
+        lambda values: int(scan_pairs(values, thresholds, centres, flags, words, indexes, fired)),
+        lambda values: int(scan_counts(values, thresholds, counting_centres)),
     ]
 
 
-def _raced(runs: list[Callable[[Ticks], int]], blocks: list[Ticks]) -> tuple[list[list[float]], list[int]]:
-    """Times of each method, round by round, and what each found in all; the first block warms up."""
-    times: list[list[float]] = [[] for _ in runs]
-    counts = [run(blocks[0]) for run in runs]
-    for number, block in enumerate(blocks[1:]):
-        order = range(len(runs)) if number % 2 else reversed(range(len(runs)))
-        for method in order:
-            begun = process_time()
-            counts[method] += runs[method](block)
-            times[method].append(process_time() - begun)
-    return times, counts
-
-
-BARS = [Bar("interval index: rates", rates), Bar("interval index: against a scan", against_scan)]
+BENCHMARKS = [Benchmark("interval index: rates", rates), Benchmark("interval index: against a scan", against_scan)]

@@ -1,1 +1,1 @@
-"""Package marker of the laboratory's commands."""
+"""Commands of the lab."""

@@ -1,4 +1,4 @@
-"""`thinwire samples [NAME]`: sample streams as JSON lines, their schemas, and how they compare with the original."""
+"""`thinwire samples [NAME]`: sample streams as JSON lines, their schemas, and their calibration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from thinwire_lab.workload.samples import market, taxi
 
 
 class SampleSource(NamedTuple):
-    """A source of sample events: what it is, and the module that makes them."""
+    """A description of sample events and the module that generates them."""
 
     what: str
     module: Any
@@ -26,19 +26,19 @@ class SampleSource(NamedTuple):
 SAMPLES = {
     "building": SampleSource("a solar-thermal cooling plant, 37 measurements, one event a second", building),
     "market": SampleSource("minute bars of stocks in whole cents, one event a trading minute and stock", market),
-    "taxi": SampleSource("taxis that say where they are, one event a second each, regions of 500 m by 500 m", taxi),
+    "taxi": SampleSource("positions of taxis, one event a second each, regions of 500 m by 500 m", taxi),
 }
 
-NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
-CountOption = Annotated[int, typer.Option("-n", help="How many events.", min=0)]
-SeedOption = Annotated[int, typer.Option("--seed", help="Another seed, another stream.", min=0)]
+NameArgument = Annotated[str | None, typer.Argument(help="The sample. Without a name, all samples are listed.")]
+CountOption = Annotated[int, typer.Option("-n", help="Number of events.", min=0)]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 SourcesOption = Annotated[
-    int, typer.Option("--sources", help="How many plants, stocks or taxis.", min=1, max=taxi.MAX_SOURCES)
+    int, typer.Option("--sources", help="Number of plants, stocks or taxis.", min=1, max=taxi.MAX_SOURCES)
 ]
 SchemaOption = Annotated[bool, typer.Option("--schema", help="Print the schema instead of events.")]
-TurtleOption = Annotated[bool, typer.Option("--turtle", help="The schema as RDF in Turtle.")]
+TurtleOption = Annotated[bool, typer.Option("--turtle", help="Print the schema as RDF in Turtle.")]
 CalibrationOption = Annotated[bool, typer.Option("--calibration", help="Compare with the original's published sizes.")]
-EventsOption = Annotated[int, typer.Option("--events", help="Events the calibration averages over.", min=2)]
+EventsOption = Annotated[int, typer.Option("--events", help="Events of the calibration.", min=2)]
 
 
 def samples(
@@ -52,7 +52,7 @@ def samples(
     events: EventsOption = 20_000,
     json: JsonOption = False,
 ) -> None:
-    """Write sample events as JSON lines; without a name, list the samples."""
+    """Write sample events as JSON lines, or list the samples."""
     output = Output(json)
     if name is None:
         _list(output)
@@ -77,10 +77,10 @@ def _sample(name: str) -> SampleSource:
 
 def _rows(name: str, module: Any, events: int, seed: int) -> list[CalibrationRow]:
     if name != "building":
-        raise ConfigError("this sample has no original to compare with", sample=name)
-    from thinwire_lab.bench.building_bench import compare_with_original as calibration
+        raise ConfigError("this sample has no published original", sample=name)
+    from thinwire_lab.bench.building_bench import compare_with_original
 
-    return calibration(events, seed)
+    return compare_with_original(events, seed)
 
 
 def _list(output: Output) -> None:

@@ -1,10 +1,9 @@
-"""Public records as files, for `workload summary build`: a folder `hierarchy` with a folder `netlatency` beside it.
+"""Files of `workload summary build`: tables of a summary as CSV or Parquet, one for each, and public records.
 
-Taken are the IAB content taxonomy, subreddits of two days and Meetup topics as groups, countries with their languages,
-Glottolog's families, and pings between cities. A subreddit says as much a month as it gained in subscribers from one
-day to the other, a Meetup topic as much as it has groups: how much is really said, neither tells.
-
-Tables of a summary as files: CSV or Parquet, one a table, in one folder.
+Public records are in a folder with a folder `netlatency` beside it: the IAB content taxonomy, subreddits of two days
+and Meetup topics as groups, countries with their languages, the families of Glottolog, and pings between cities. The
+records have no number of messages: that of a subreddit is its growth of subscribers per month, that of a Meetup topic
+its number of groups.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ COUNTRIES = "countries_mledoze.json.gz"
 FAMILIES = "glottolog_languages.csv.gz"
 CODES = "iso639_language_codes_full.csv.gz"
 PINGS = "netlatency/wondernetwork_city_pings_2018-11.csv.gz"
-MOST_BYTES = 200_000_000
-"""of a file, unpacked"""
-A_MONTH = 30.4
+MAX_BYTES = 200_000_000
+"""of an unpacked file"""
+DAYS_PER_MONTH = 30.4
 
 
-def is_real(folder: Path) -> bool:
-    """Are these the public records, and no tables of a summary?"""
+def has_public_records(folder: Path) -> bool:
+    """Return whether a folder has the public records, not tables of a summary."""
     return (folder / TAXONOMY).exists()
 
 
 def read_records(folder: Path) -> Records:
-    """Everything that a summary is composed from."""
+    """Read the records that a summary is composed of."""
     codes = {row["alpha2"]: row["alpha3-t"] or row["alpha3-b"] for row in _table(folder / CODES) if row["alpha2"]}
     return Records(
         taxonomy=_taxonomy(folder / TAXONOMY),
-        countries=[_country(one) for one in json.loads(_text(folder / COUNTRIES))],
+        countries=[_country(entry) for entry in json.loads(_text(folder / COUNTRIES))],
         families=_families(folder / FAMILIES),
         groups=[*_subreddits(folder), *_meetup(folder / MEETUP, codes)],
         pings=[
@@ -59,15 +58,15 @@ def read_records(folder: Path) -> Records:
 
 
 def _taxonomy(path: Path) -> list[tuple[str, str, str]]:
-    """Two lines of headings, then id, parent and name."""
+    """Read id, parent and name after two lines of headings."""
     rows = [line.split("\t") for line in _text(path).splitlines()[2:]]
     return [(row[0].strip(), row[1].strip(), row[2].strip()) for row in rows if row[0].strip()]
 
 
-def _country(one: dict[str, Any]) -> Country:
-    name = one["name"]
-    names = [name["common"], name["official"], *one.get("altSpellings", [])]
-    return Country(names, one["region"], sorted(one.get("languages", {})))
+def _country(entry: dict[str, Any]) -> Country:
+    name = entry["name"]
+    names = [name["common"], name["official"], *entry.get("altSpellings", [])]
+    return Country(names, entry["region"], sorted(entry.get("languages", {})))
 
 
 def _families(path: Path) -> dict[str, str]:
@@ -77,12 +76,12 @@ def _families(path: Path) -> dict[str, str]:
 
 
 def _subreddits(folder: Path) -> Iterator[Group]:
-    before, after = ({one["id"]: one for one in json.loads(_text(folder / name))} for name in SUBREDDITS)
-    for own, one in sorted(after.items()):
-        earlier = before.get(own, one)
-        days = (datetime.fromisoformat(one["date"]) - datetime.fromisoformat(earlier["date"])).days
-        gained = max(one["num_subscribers"] - earlier["num_subscribers"], 0)
-        yield Group(one["display_name"], one["num_subscribers"], gained * A_MONTH / max(days, 1))
+    before, after = ({entry["id"]: entry for entry in json.loads(_text(folder / name))} for name in SUBREDDITS)
+    for identity, entry in sorted(after.items()):
+        earlier = before.get(identity, entry)
+        days = (datetime.fromisoformat(entry["date"]) - datetime.fromisoformat(earlier["date"])).days
+        gained = max(entry["num_subscribers"] - earlier["num_subscribers"], 0)
+        yield Group(entry["display_name"], entry["num_subscribers"], gained * DAYS_PER_MONTH / max(days, 1))
 
 
 def _meetup(path: Path, codes: dict[str, str]) -> Iterator[Group]:
@@ -98,21 +97,21 @@ def _table(path: Path) -> Iterator[dict[str, str]]:
 def _text(path: Path) -> str:
     try:
         with gzip.open(path) as file:
-            found = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise SummaryError("a file of the public records is missing", file=path.name, folder=str(path.parent)) from None
-    except (OSError, EOFError) as problem:
-        raise SummaryError(f"it cannot be unpacked: {problem}", file=path.name, folder=str(path.parent)) from None
-    if len(found) > MOST_BYTES:
-        raise SummaryError("unpacked it is larger than any public record", file=path.name, limit=MOST_BYTES)
-    return found.decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        raise SummaryError(f"a file cannot be unpacked: {error}", file=path.name, folder=str(path.parent)) from None
+    if len(content) > MAX_BYTES:
+        raise SummaryError("an unpacked file is above the limit", file=path.name, limit=MAX_BYTES)
+    return content.decode("utf-8-sig")
 
 
 READERS = {".csv": pc.read_csv, ".parquet": pq.read_table}
 
 
 def read_summary(folder: Path | None) -> Summary:
-    """The summary in a folder; the built-in one where none is named."""
+    """Read the summary of a folder, or return the built-in one."""
     if folder is None:
         return builtin()
     tables = read_tables(folder)
@@ -123,14 +122,14 @@ def read_summary(folder: Path | None) -> Summary:
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """Every table of a folder, under the name of its file."""
+    """Read every table of a folder, by file name."""
     if not folder.is_dir():
-        raise SummaryError("there is no such folder", folder=str(folder))
+        raise SummaryError("no such folder", folder=str(folder))
     return {path.stem: _read(path) for path in sorted(folder.iterdir()) if path.suffix in READERS}
 
 
 def write_tables(tables: dict[str, pa.Table], out: Path) -> None:
-    """All tables into a new folder, which is there when all of them are."""
+    """Write all tables into a new folder, which appears when they are complete."""
     with new_folder(out) as folder:
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
@@ -139,5 +138,5 @@ def write_tables(tables: dict[str, pa.Table], out: Path) -> None:
 def _read(path: Path) -> pa.Table:
     try:
         return READERS[path.suffix](path)
-    except pa.ArrowException as problem:
-        raise SummaryError(f"it cannot be read: {problem}", table=path.stem, file=str(path)) from None
+    except pa.ArrowException as error:
+        raise SummaryError(f"a table cannot be read: {error}", table=path.stem, file=str(path)) from None

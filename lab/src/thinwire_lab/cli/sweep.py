@@ -1,4 +1,4 @@
-"""`thinwire sweep`: any function over a grid of parameters, on Spark."""
+"""`thinwire sweep`: run a function over a grid of parameters, on Spark."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.errors import ConfigError
 
-FunctionArgument = Annotated[str, typer.Argument(help="What to run, as module:function.")]
+FunctionArgument = Annotated[str, typer.Argument(help="The function, as module:function.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="A parameter and its values: name=1,2,3.")]
 GridOption = Annotated[Path | None, typer.Option("--grid", help="A TOML file: name = [values] for every parameter.")]
-ToOption = Annotated[Path | None, typer.Option("--to", help="Write the results here, as Parquet.")]
+ToOption = Annotated[Path | None, typer.Option("--to", help="Write the results to this Parquet file.")]
 
 
 def sweep(
@@ -32,8 +32,8 @@ def sweep(
 ) -> None:
     """Run a function on every combination of its parameters, as one Spark job.
 
-    The function answers with figures by name. A cell that fails says why and harms no other; the verb then leaves
-    with 1.
+    The function returns values by name. A cell that fails has an error and does not affect others; the exit code is
+    then 1.
     """
     output = Output(json)
     called = find(function)
@@ -55,23 +55,23 @@ def sweep(
     output.table(function, found.column_names, zip(*(column.to_pylist() for column in found.columns), strict=True))
     output.document({"function": function, "rows": found.to_pylist(), "failed": len(failed)})
     if failed:
-        output.note(f"{len(failed)} of {len(results)} cells failed; the column error says why")
+        output.note(f"{len(failed)} of {len(results)} cells failed; see the column error")
         raise typer.Exit(1)
 
 
 def find(name: str) -> Any:
-    """The function of this name, as module:function; modules beside the caller count."""
+    """Import a function named as module:function, also from the working directory."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
-        raise ConfigError("write it as module:function", function=name)
+        raise ConfigError("expected module:function", function=name)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as problem:
-        raise ConfigError(f"there is no such function: {problem}", function=name) from None
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"no such function: {error}", function=name) from None
     if not callable(found):
-        raise ConfigError("this is not a function", function=name)
+        raise ConfigError("not a function", function=name)
     return found
 
 
@@ -81,30 +81,30 @@ def _cells(settings: list[str], path: Path | None) -> list[dict[str, Any]]:
     choices = _read(path) if path is not None else {}
     choices |= dict(map(_parsed, settings))
     if not choices:
-        raise ConfigError("say what to vary: --set name=1,2,3 or --grid FILE", set=[])
+        raise ConfigError("no parameters: use --set name=1,2,3 or --grid FILE", set=[])
     return grid(**choices)
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
     try:
         document: Mapping[str, Any] = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"this is no TOML: {problem}", grid=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"invalid TOML: {error}", grid=str(path)) from None
     for name, values in document.items():
         if not isinstance(values, list) or not values:
-            raise ConfigError("every parameter of a grid is a list of values", grid=str(path), parameter=name)
+            raise ConfigError("a parameter of a grid must be a list of values", grid=str(path), parameter=name)
     return dict(document)
 
 
 def _parsed(setting: str) -> tuple[str, list[Any]]:
-    """A setting of the command line; what reads as JSON is that, everything else is text.
+    """Parse a parameter of the command line. Values that are not JSON are text.
 
     >>> _parsed("level=exact,0.5,true")
     ('level', ['exact', 0.5, True])
     """
     name, equals, values = setting.partition("=")
     if not name or not equals or not values:
-        raise ConfigError("write a parameter as name=value,value", set=setting)
+        raise ConfigError("expected name=value,value", set=setting)
     return name, [_value(text) for text in values.split(",")]
 
 
@@ -121,4 +121,4 @@ def _write(table: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".unfinished")
     pq.write_table(table, unfinished)
-    unfinished.replace(path)  # a reader sees all of it or nothing
+    unfinished.replace(path)  # a reader never sees an incomplete file

@@ -1,13 +1,9 @@
-"""`thinwire workload generate | describe | match | assign | run | summary build`: wide-area workloads.
-
-`thinwire workload match`: which of the events of a workload lie in which of its rectangles.
-
-`thinwire workload run SCENARIO`: a scenario on a live broker, with latencies from the intended instants.
-"""
+"""`thinwire workload generate | describe | match | assign | run | summary build`: wide-area workloads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -19,7 +15,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
-from thinwire_lab.cli.summary_files import is_real, read_records, read_summary, read_tables, write_tables
+from thinwire_lab.cli.summary_files import has_public_records, read_records, read_summary, read_tables, write_tables
 from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import LocationMethod
@@ -31,13 +27,12 @@ from thinwire_lab.workload.subscription_sample import Sampling
 from thinwire_lab.workload.summary import Summary, compose, from_groups
 
 if TYPE_CHECKING:
-    from thinwire_lab.workload.scenarios.scenario_outcome import AudienceOutcome
     from thinwire_lab.workload.spark.rectangle_match import MatchMethod
 
 
-FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
-OutOption = Annotated[Path, typer.Option("--out", help="The folder to write; it must not be there yet.")]
-WayOption = Annotated[str, typer.Option("--way", help="auto; index, where rectangles fit into one process; or grid.")]
+FolderArgument = Annotated[Path, typer.Argument(help="A folder written by `workload generate`.", file_okay=False)]
+OutOption = Annotated[Path, typer.Option("--out", help="The folder to write, which must not exist.")]
+WayOption = Annotated[str, typer.Option("--way", help="auto, grid, or index if the rectangles fit into one process.")]
 
 
 def match(
@@ -47,11 +42,11 @@ def match(
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Find all pairs of an event and a rectangle that holds it, on Spark.
+    """Find all pairs of an event and a rectangle that contains it, on Spark.
 
     `pairs` has a row for each: the `event`, the `rectangle` (the smallest
-    id of the subscriptions that have it) and how many subscriptions these
-    are (`multiplicity`).
+    id of its subscriptions) and the number of its subscriptions
+    (`multiplicity`).
 
     \b
     thinwire workload match wide --out matched
@@ -77,8 +72,11 @@ ScenarioArgument = Annotated[
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", metavar="FILE", help="Append rows to this ledger.")]
 
 _TOPICS = ("topic", "publishers", "events", "frames", "suppressed", "frame bytes", "late p99 ms", "late max ms")
-_AUDIENCES = ("topic", "asked", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
+_AUDIENCES = ("topic", "demand", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
 _LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
+_PUBLISHED = attrgetter("topic", "publishers", "events", "frames", "suppressed_events", "frame_bytes")
+_DELIVERED = attrgetter("topic", "asked", "subscribers", "on_channels", "events", "virtual", "frame_bytes", "missed")
+_QUANTILES = attrgetter("p50", "p90", "p99", "most")
 
 
 @with_options
@@ -89,10 +87,10 @@ def run_verb(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Publish and subscribe as a scenario says, and tell how many events came, and how late.
+    """Run a scenario on a broker and report deliveries and latencies.
 
-    Events are due by the clock, whatever has become of those before;
-    latency counts from when they were due.
+    Events are due by the clock, independent of earlier ones; latency
+    counts from the instant at which an event is due.
 
     \b
     thinwire workload run morning.toml --to nats://127.0.0.1:4222 --ledger runs.jsonl
@@ -101,46 +99,28 @@ def run_verb(
     from thinwire.analysis.ledger_files import append
     from thinwire_lab.workload.scenarios.scenario_run import run_scenario
 
-    told = read_scenario(_text_of(scenario))
-    outcome = run(run_scenario(told, access.bus, shared=read_url(access.url).scheme == "embedded"))
+    parsed = read_scenario(_read_text(scenario))
+    outcome = run(run_scenario(parsed, access.bus, shared=read_url(access.url).scheme == "embedded"))
     output = Output(json)
-    topics = [
-        (
-            t.topic,
-            t.publishers,
-            t.events,
-            t.frames,
-            t.suppressed_events,
-            t.frame_bytes,
-            _ms(t.late_p99),
-            _ms(t.late_max),
-        )
-        for t in outcome.topics
-    ]
-    audiences = [
-        (a.topic, a.asked, a.subscribers, a.on_channels, a.events, a.virtual, a.frame_bytes, a.missed, *_spread(a))
-        for a in outcome.audiences
-    ]
-    output.table("published", _TOPICS, topics)
-    output.table("handed out", (*_AUDIENCES, *_LATENCIES), audiences)
-    output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
     if ledger is not None:
         append(ledger, outcome.rows)
-    shown = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds, "to": access.redacted_url}
-    output.document({**shown, "topics": list(outcome.topics), "audiences": list(outcome.audiences)})
+    topics = [(*_PUBLISHED(topic), _ms(topic.late_p99), _ms(topic.late_max)) for topic in outcome.topics]
+    output.table("published", _TOPICS, topics)
+    audiences = [(*_DELIVERED(audience), *map(_ms, _QUANTILES(audience))) for audience in outcome.audiences]
+    output.table("delivered", (*_AUDIENCES, *_LATENCIES), audiences)
+    output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
+    summary = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds}
+    lists = {"topics": list(outcome.topics), "audiences": list(outcome.audiences)}
+    output.document({**summary, "to": access.redacted_url, **lists})
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if path.stat().st_size > MAX_LENGTH:
         raise ScenarioError("the file is above the limit", file=str(path), limit=MAX_LENGTH)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ScenarioError("not a text in UTF-8", file=str(path)) from None
-
-
-def _spread(audience: AudienceOutcome) -> Iterator[float | None]:
-    return map(_ms, (audience.p50, audience.p90, audience.p99, audience.most))
+        raise ScenarioError("not UTF-8 text", file=str(path)) from None
 
 
 def _ms(seconds: float | None) -> float | None:
@@ -150,25 +130,27 @@ def _ms(seconds: float | None) -> float | None:
 workload = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Wide-area workloads: generate, describe, match, assign, run."
 )
-summaries = typer.Typer(add_completion=False, no_args_is_help=True, help="What workloads are drawn from.")
+summaries = typer.Typer(add_completion=False, no_args_is_help=True, help="Summaries, from which workloads are drawn.")
 workload.add_typer(summaries, name="summary")
 workload.command("run")(run_verb)
 workload.command()(assign)
 workload.command()(match)
 
-CountOption = Annotated[float, typer.Option(help="How many; 1e7 will do for ten million.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same rows.", min=0)]
+CountOption = Annotated[float, typer.Option(help="Number, such as 1e7 for ten million.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 SummaryOption = Annotated[
     Path | None,
-    typer.Option("--summary", help="A folder of tables, CSV or Parquet; else the built-in summary.", file_okay=False),
+    typer.Option("--summary", help="Folder of tables, CSV or Parquet; default: the built-in summary.", file_okay=False),
 ]
-HotOption = Annotated[int, typer.Option("--remove-hot", help="Leave out so many of the most popular interests.")]
-DiffusionOption = Annotated[float, typer.Option("--diffusion", help="From 1, interests as they are, to 0, all alike.")]
+HotOption = Annotated[int, typer.Option("--remove-hot", help="Leave out this many of the most popular interests.")]
+DiffusionOption = Annotated[
+    float, typer.Option("--diffusion", help="From 1 for unchanged interests to 0 for uniform ones.")
+]
 GeneraliseOption = Annotated[str, typer.Option("--generalise", help="none, share or shared.")]
-FractionOption = Annotated[float, typer.Option("--fraction", help="How much of an interest rises to broader ones.")]
-NoiseOption = Annotated[float, typer.Option("--noise", help="How far corners of rectangles are moved, 0 to 1.")]
+FractionOption = Annotated[float, typer.Option("--fraction", help="Share of an interest that moves to broader ones.")]
+NoiseOption = Annotated[float, typer.Option("--noise", help="Distance by which corners of rectangles move, 0 to 1.")]
 LocationOption = Annotated[str, typer.Option("--location", help="near, box or hull.")]
-SpreadOption = Annotated[float, typer.Option("--spread", help="For near: how far from a node, in milliseconds.")]
+SpreadOption = Annotated[float, typer.Option("--spread", help="near: distance from a node in milliseconds.")]
 SamplingOption = Annotated[str, typer.Option("--sampling", help="stratified or plain.")]
 StrataOption = Annotated[int, typer.Option("--strata", help="Classes of popularity.", min=1)]
 BandwidthOption = Annotated[float, typer.Option("--bandwidth", help="How far events reach into the gaps.")]
@@ -204,15 +186,15 @@ def generate(
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Draw subscriptions, events and brokers, on Spark, into Parquet tables.
+    """Generate subscriptions, events and brokers as Parquet tables, on Spark.
 
     \b
     thinwire workload generate --subscriptions 1e7 --events 1e7 --brokers 100 --seed 7 --out wide
     """
     recipe = Recipe(
-        subscriptions=_whole("subscriptions", subscriptions),
-        events=_whole("events", events),
-        brokers=_whole("brokers", brokers),
+        subscriptions=_integer("subscriptions", subscriptions),
+        events=_integer("events", events),
+        brokers=_integer("brokers", brokers),
         seed=seed,
         remove_hot=remove_hot,
         diffusion=diffusion,
@@ -225,7 +207,7 @@ def generate(
         strata=strata,
         bandwidth=bandwidth,
     )
-    manifest = _generated(read_summary(summary), recipe, out, partitions, master)
+    manifest = _generate(read_summary(summary), recipe, out, partitions, master)
     output = Output(json)
     _show_stages(output, manifest["stages"])
     output.note(f"{recipe.subscriptions:,} subscriptions, {recipe.events:,} events, {recipe.brokers:,} brokers: {out}")
@@ -234,11 +216,11 @@ def generate(
 
 @workload.command()
 def describe(folder: FolderArgument, pictures: PicturesOption = None, json: JsonOption = False) -> None:
-    """Say what is in a workload: regions, interests, and what these tell about places.
+    """Describe a workload: regions, interests, and the information of interests about regions.
 
     \b
     thinwire workload describe wide
-    thinwire workload describe wide --pictures shown
+    thinwire workload describe wide --pictures figures
     """
     output = Output(json)
     found = describe_folder(folder)
@@ -253,10 +235,10 @@ def describe(folder: FolderArgument, pictures: PicturesOption = None, json: Json
 
 @summaries.command()
 def build(from_: FromOption, out: OutOption, groups: GroupsOption = False, json: JsonOption = False) -> None:
-    """Check the tables of a summary, or count them from records of groups, and write them as Parquet.
+    """Check the tables of a summary, or count them from groups, and write them as Parquet.
 
-    A folder of public records (taxonomy, subreddits, countries, pings) is
-    composed into groups first.
+    Public records (taxonomy, subreddits, countries, pings) are composed
+    into groups first.
 
     \b
     thinwire workload summary build --from mine --out checked
@@ -264,34 +246,34 @@ def build(from_: FromOption, out: OutOption, groups: GroupsOption = False, json:
     """
     check_new(out)
     rules: dict[str, int] = {}
-    if real := is_real(from_):
+    if is_public := has_public_records(from_):
         tables, rules = compose(read_records(from_))
     else:
         tables = read_tables(from_)
-    made, tally = from_groups(tables) if groups or real else (Summary.read(tables), None)
-    write_tables(made.tables(), out)
-    rows = {name: table.num_rows for name, table in made.tables().items()}
+    summary, tally = from_groups(tables) if groups or is_public else (Summary.read(tables), None)
+    write_tables(summary.tables(), out)
+    rows = {name: table.num_rows for name, table in summary.tables().items()}
     output = Output(json)
     output.table("tables", ["table", "rows"], list(rows.items()))
     if tally is not None:
-        output.table("groups", ["what", "how many"], [*rules.items(), *_flat(vars(tally))])
+        output.table("groups", ["what", "number"], [*rules.items(), *_flat(vars(tally))])
     output.document({"out": str(out), "rows": rows, "groups": tally, "rules": rules})
 
 
-def _generated(made: Summary, recipe: Recipe, out: Path, partitions: int | None, master: str) -> dict[str, Any]:
+def _generate(summary: Summary, recipe: Recipe, out: Path, partitions: int | None, master: str) -> dict[str, Any]:
     from thinwire.spark.session import session
     from thinwire_lab.workload.spark.workload_folder import generate as run
 
     spark = session(master)
     try:
         with progress_bar("workload") as progress:
-            return run(spark, made, recipe, out, partitions=partitions, progress=progress)
+            return run(spark, summary, recipe, out, partitions=partitions, progress=progress)
     finally:
         spark.stop()
 
 
 def _show_stages(output: Output, stages: list[Mapping[str, Any]]) -> None:
-    """A row a step: how many subscribers, where they are, and what interests tell about that."""
+    """Print a row for each step: subscribers, regions, and the information of interests about regions."""
     regions, axes = stages[0]["regions"], stages[0]["bits_about_region"]
     columns = ["step", "subscribers", "interests", *regions, *(f"{axis}: bits about region" for axis in axes)]
     rows = [
@@ -310,18 +292,18 @@ def _show_missed(output: Output, missed: Mapping[str, Any]) -> None:
 
 
 def _flat(counts: Mapping[str, Any]) -> list[tuple[str, int]]:
-    found = []
+    rows = []
     for name, value in counts.items():
-        found += [(f"no {part}", many) for part, many in value.items()] if isinstance(value, dict) else [(name, value)]
-    return found
+        rows += [(f"no {part}", count) for part, count in value.items()] if isinstance(value, dict) else [(name, value)]
+    return rows
 
 
-def _whole(name: str, value: float) -> int:
-    """A number of things, however it is written.
+def _integer(name: str, value: float) -> int:
+    """Return a count that may be written as 1e7.
 
-    >>> _whole("events", 1e7)
+    >>> _integer("events", 1e7)
     10000000
     """
     if not 0 <= value < 1e15 or value != int(value):
-        raise ConfigError("not a whole number, 0 or more", field=name, value=value)
+        raise ConfigError("not an integer, 0 or more", field=name, value=value)
     return int(value)

@@ -1,6 +1,7 @@
-"""`thinwire workload assign`: subscribers to brokers by place, by interest or by both, and what each way costs.
+"""`thinwire workload assign` and the reports of a workload folder.
 
-What is in the folder of a workload, counted from its own rows, a batch at a time.
+`assign` gives subscribers a broker by place, by interest or by both, and reports the costs of each policy. All reports
+are computed from the rows of the folder, a batch at a time.
 """
 
 from __future__ import annotations
@@ -29,36 +30,38 @@ from thinwire_lab.workload.spark.workload_folder import check_new, new_folder
 from thinwire_lab.workload.subscription_sample import find_missed
 from thinwire_lab.workload.summary import Summary
 
-FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
+FolderArgument = Annotated[Path, typer.Argument(help="A folder written by `workload generate`.", file_okay=False)]
 PolicyOption = Annotated[str, typer.Option("--policy", help="proximity, interest, joint or all.")]
 LimitsOption = Annotated[
     str,
-    typer.Option("--limits", help="Of joint: how far, in p90 latencies to the nearest broker; `none` for no limit."),
+    typer.Option(
+        "--limits", help="joint: distance limits in p90 latencies to the nearest broker; `none` for no limit."
+    ),
 ]
 EventsOption = Annotated[
-    int, typer.Option("--events", help="So many of the events judge super-interests.", min=1, max=20_000)
+    int, typer.Option("--events", help="Number of events that super-interests are evaluated with.", min=1, max=20_000)
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", help="A new folder: the broker of every subscription, and a picture.")
+    Path | None, typer.Option("--out", help="New folder for the broker of every subscription and a picture.")
 ]
-USUAL = ",".join("none" if limit == inf else f"{limit:g}" for limit in LIMITS)
+DEFAULT_LIMITS = ",".join("none" if limit == inf else f"{limit:g}" for limit in LIMITS)
 COLUMNS = ("policy", "delivered", "wasted", "p50 ms", "p90 ms", "p99 ms", "heaviest load", "unbeaten")
 
 
 def assign(
     folder: FolderArgument,
     policy: PolicyOption = "all",
-    limits: LimitsOption = USUAL,
+    limits: LimitsOption = DEFAULT_LIMITS,
     events: EventsOption = 2_000,
     out: OutOption = None,
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Give every subscriber a broker, on Spark, and say what each policy costs.
+    """Assign every subscriber to a broker, on Spark, and report the costs of each policy.
 
-    Deliveries are to brokers, for each event published: a broker gets
-    what lies in the box around all of its rectangles, and what none of
-    them holds is wasted. The load is in mean loads.
+    Deliveries are to brokers, for each published event: a broker receives
+    the events in the box around all of its rectangles; those in none of
+    the rectangles are wasted. The load is relative to the mean load.
 
     \b
     thinwire workload assign wide
@@ -67,12 +70,12 @@ def assign(
     wanted = policies(policy, read_limits(limits))
     if out is not None:
         check_new(out)
-    costs = _assigned(folder, wanted, events, out, master)
+    costs = _assign(folder, wanted, events, out, master)
     _show(Output(json), costs, out)
 
 
 def read_limits(text: str) -> list[float]:
-    """Limits as they are written.
+    """Parse distance limits.
 
     >>> read_limits("1.1, none")
     [1.1, inf]
@@ -80,10 +83,10 @@ def read_limits(text: str) -> list[float]:
     try:
         return [inf if part.strip() == "none" else float(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError("limits are numbers above 0, or none, with commas between them", limits=text) from None
+        raise ConfigError("limits are numbers above 0, or none, separated by commas", limits=text) from None
 
 
-def _assigned(
+def _assign(
     folder: Path, wanted: list[Policy], events: int, out: Path | None, master: str
 ) -> dict[str, AssignmentCosts]:
     from thinwire.spark.session import session
@@ -94,14 +97,14 @@ def _assigned(
     spark = session(master)
     try:
         with progress_bar("assign") as progress:
-            assigned, found = job.assign(spark, folder, wanted, sample=events, progress=progress)
+            assigned, costs = job.assign(spark, folder, wanted, sample=events, progress=progress)
         if out is not None:
             rows = spark.read.parquet(str((folder / "subscriptions").resolve()))
             with new_folder(out) as unfinished, spark_errors(out):
                 job.assignments(rows, columns, assigned).write.parquet(str((unfinished / "assignments").resolve()))
     finally:
         spark.stop()
-    return {policy.name: cost for policy, cost in zip(wanted, found, strict=True)}
+    return {policy.name: cost for policy, cost in zip(wanted, costs, strict=True)}
 
 
 def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -> None:
@@ -111,7 +114,7 @@ def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -
     output.table("costs", COLUMNS, [(name, *own, "yes" if name in best else "") for name, own in costs.items()])
     pictures: list[Path] = []
     if out is not None and find_spec("matplotlib") is None:
-        output.note("no picture: that needs the extra plots.")
+        output.note("no picture: the extra plots is not installed.")
     elif out is not None:
         pictures = plot_pareto(costs, out / "costs")
         output.note("pictures: " + ", ".join(map(str, pictures)))
@@ -119,12 +122,12 @@ def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -
     output.document({"policies": rows, "out": out, "pictures": pictures})
 
 
-SHOWN = 20_000
-"""subscribers that a picture of places shows"""
+PLOTTED = 20_000
+"""subscribers in a picture of places"""
 
 
 def describe_folder(folder: Path) -> dict[str, Any]:
-    """The manifest of a workload, its sizes, and the interests of its subscriptions counted anew."""
+    """Return the manifest of a workload, its sizes, and the interests counted from its subscriptions."""
     from thinwire_lab.workload.spark.workload_folder import read_manifest
 
     manifest = read_manifest(folder)
@@ -135,29 +138,31 @@ def describe_folder(folder: Path) -> dict[str, Any]:
 
 
 def drawn_interests(folder: Path, manifest: Mapping[str, Any]) -> Interests:
-    """The interests of the subscriptions of a workload."""
-    return _counted(folder / "subscriptions", _members(folder, manifest))
+    """Count the interests of the subscriptions of a workload."""
+    return _count_interests(folder / "subscriptions", _members(folder, manifest))
 
 
 def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Path]:
-    """Interests, places and what the one tells about the other, as pictures.
+    """Draw interests, places and their correlation.
 
-    found: what `describe_folder` has found
+    found: the result of `describe_folder`
     """
     from thinwire_lab.workload import workload_pictures as pictures
 
     drawn = drawn_interests(folder, found)
     steps = {stage["step"]: stage["bits_about_region"] for stage in (*found["stages"], found["drawn"])}
     lanes = [f"at_{lane}" for lane in range(found["dimensions"])]
-    some = _every(folder / "subscriptions", ["region", *lanes], 1 + found["tables"]["subscriptions"][0] // SHOWN)
+    sampled = _read_every(
+        folder / "subscriptions", ["region", *lanes], 1 + found["tables"]["subscriptions"][0] // PLOTTED
+    )
     brokers = _points(ds.dataset(folder / "brokers", format="parquet").to_table(columns=lanes), lanes)
-    made = pictures.plot_heat_maps(drawn, "Interests of subscribers", out / "interests")
-    made += pictures.plot_axes(drawn, "Regions of subscribers, by interest", out / "regions")
-    made += pictures.plot_information(steps, out / "correlation")
-    if some.num_rows:
-        region = some["region"].to_numpy().astype(np.int64)
-        made += pictures.plot_locations(_points(some, lanes), region, found["regions"], brokers, out / "places")
-    return made
+    files = pictures.plot_heat_maps(drawn, "Interests of subscribers", out / "interests")
+    files += pictures.plot_axes(drawn, "Regions of subscribers, by interest", out / "regions")
+    files += pictures.plot_information(steps, out / "correlation")
+    if sampled.num_rows:
+        region = sampled["region"].to_numpy().astype(np.int64)
+        files += pictures.plot_locations(_points(sampled, lanes), region, found["regions"], brokers, out / "places")
+    return files
 
 
 def _members(folder: Path, manifest: Mapping[str, Any]) -> Interests:
@@ -165,7 +170,7 @@ def _members(folder: Path, manifest: Mapping[str, Any]) -> Interests:
 
 
 def _missed(folder: Path, manifest: Mapping[str, Any], drawn: Interests) -> dict[str, Any]:
-    """Interests without a subscription: how many, the most popular by name, and how many plain sampling would miss."""
+    """Return the interests without a subscription: number, most popular names, and number with plain sampling."""
     *_, last = Recipe(**manifest["recipe"]).stages(_members(folder, manifest))
     found = find_missed(last.interests, drawn)
     cells = zip(*np.unravel_index(found.popular, last.interests.popularity.shape), strict=True)
@@ -173,9 +178,9 @@ def _missed(folder: Path, manifest: Mapping[str, Any], drawn: Interests) -> dict
     return {"interests": found.interests, "most_popular": named, "plain_sampling": found.plain}
 
 
-def _every(place: Path, names: list[str], step: int) -> pa.Table:
-    """Every so many-th row of a table: the first ones would all be of popular interests."""
-    rows = ds.dataset(place, format="parquet")
+def _read_every(path: Path, names: list[str], step: int) -> pa.Table:
+    """Read every n-th row of a table, because the first rows all have popular interests."""
+    rows = ds.dataset(path, format="parquet")
     batches = [b.take(pa.array(np.arange(0, b.num_rows, step))) for b in rows.to_batches(columns=names)]
     return pa.Table.from_batches(batches, rows.schema.empty_table().select(names).schema)
 
@@ -184,20 +189,20 @@ def _points(table: pa.Table, lanes: list[str]) -> Floats:
     return np.stack([table[lane].to_numpy() for lane in lanes], axis=1)
 
 
-def _counted(place: Path, members: Interests) -> Interests:
+def _count_interests(path: Path, members: Interests) -> Interests:
     names = [*(axis.name for axis in members.axes), "region"]
     counts = np.zeros(members.counts.size)
-    for batch in ds.dataset(place, format="parquet").to_batches(columns=names):
+    for batch in ds.dataset(path, format="parquet").to_batches(columns=names):
         columns = [batch.column(name).to_numpy().astype(np.int64) for name in names]
         try:
             flat = np.ravel_multi_index(tuple(columns), members.counts.shape)
         except ValueError:
-            raise SummaryError("a subscription of a node that no hierarchy has", table="subscriptions") from None
+            raise SummaryError("a subscription has a node outside of the hierarchies", table="subscriptions") from None
         counts += np.bincount(flat, minlength=counts.size)
     return members.with_counts(counts.reshape(members.counts.shape))
 
 
-def _sizes(place: Path) -> tuple[int, int]:
-    """Rows and bytes of a table."""
-    found = ds.dataset(place, format="parquet")
-    return found.count_rows(), sum(Path(file).stat().st_size for file in found.files)
+def _sizes(path: Path) -> tuple[int, int]:
+    """Return the rows and bytes of a table."""
+    table = ds.dataset(path, format="parquet")
+    return table.count_rows(), sum(Path(file).stat().st_size for file in table.files)

@@ -1,6 +1,6 @@
-"""The building's plants at a fixed pace: one plant a publisher, its events in their own order.
+"""Events of the generated building at a fixed rate: one plant for each publisher.
 
-The events keep the timestamps the plant gave them, a second apart; only the pace at which they are published differs.
+The events keep the timestamps of the plant, one second apart; only the rate of publishing differs.
 
 >>> feed = BuildingFeed(publisher=0, publishers=1, rate=100, start=0)
 >>> len(feed.due(1_000_000)), feed.published
@@ -15,30 +15,30 @@ from typing import Any
 from thinwire.demo import building
 
 BLOCK = 50
-"""events made at a time: more of them would hold up what is due meanwhile"""
+"""events generated together; a larger block would delay events that are due meanwhile"""
 
 
 class BuildingFeed:
-    """The events of one plant; see `Feed` for the arguments."""
+    """The events of one plant. The arguments are those of `LoadSource`."""
 
     def __init__(self, publisher: int, publishers: int, rate: float, start: int, turn: int = 0, seed: int = 1) -> None:
         self.start = start
         self.rate = rate
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
-        self._events = _events(building.BuildingPlant(seed, turn * publishers + publisher))
+        self._events = _generate(building.BuildingPlant(seed, turn * publishers + publisher))
         self._next = next(self._events)
 
     def due(self, until: int) -> list[dict[str, Any]]:
-        """The events due up to this instant that were not given out yet."""
+        """Return the events that became due up to `until` since the last call."""
         return [self._take() for _ in range(self.published, (until - self.start) // self.period + 1)]
 
     def instant(self, number: int) -> int:
-        """When an event is due."""
+        """Return when an event is due."""
         return self.start + number * self.period
 
     def final_events(self) -> list[dict[str, Any]]:
-        """One more event, with a reading that nobody expects."""
+        """Return one more event, with a reading that no predictor expects."""
         event = self._take()
         return [event | {"hot_tank_1": event["hot_tank_1"] + 20.0}]
 
@@ -48,6 +48,6 @@ class BuildingFeed:
         return event
 
 
-def _events(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
+def _generate(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
     while True:
         yield from plant.block(BLOCK).to_pylist()

@@ -1,18 +1,14 @@
-"""Dictionaries that are switched while a chain is under load, and subscribers that see whether the order is kept.
-
-A chain at most of what it holds, first with one dictionary, then with another one every few seconds.
-"""
+"""A chain under load with one dictionary, then with another one every few seconds. Subscribers check the order."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from time import time
 from typing import Any
 
-from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, Stored
 from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
@@ -21,170 +17,171 @@ from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import log_of, publisher_in, publisher_subjects
 from thinwire.wire import Binding, FrameKind, read, split
 from thinwire_lab.live.live_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, ChainShape, LoadOutcome
-from thinwire_lab.live.load_roles import NOTES, SubscriberRole
-from thinwire_lab.live.process_measurement import Taken
-from thinwire_lab.live.saturation_rate import REHEARSAL
+from thinwire_lab.live.load_chain import COMMAND_TIMEOUT, Chain, ChainShape, LoadOutcome
+from thinwire_lab.live.load_roles import EVENT_FIELDS, SubscriberRole
+from thinwire_lab.live.process_measurement import ReceivedEvents
+from thinwire_lab.live.saturation_rate import FIRST_ROUND_RATE
+from thinwire_lab.live.service_roles import ServiceRole
 
 SAMPLE = 4_000
-"""bodies that the dictionaries are cut from, at most"""
+"""frame bodies that dictionaries are cut from"""
 SIZE = 4_096
-LARGEST = 1_024
-LIFE = 3_600.0
-"""seconds for which each may be used: longer than any round"""
-PAUSE = 0.5
-"""seconds without a message after which the log is taken to be read"""
+MAX_MESSAGE = 1_024
+VALIDITY = 3_600.0
+"""seconds for which a dictionary may be used: longer than any round"""
+END_OF_LOG = 0.5
+"""seconds without a message after which the log counts as read"""
 
 
-class SwitchingRole:
-    """Gives a topic one dictionary after the other when told to; each is other than the ones before."""
+class DictionarySwitchRole(ServiceRole):
+    """Uploads one dictionary after the other to a topic; each differs from those before."""
 
     def __init__(self, url: str, topic: str) -> None:
-        self.url = url
+        super().__init__(url)
         self.topic = topic
-        self._opened = AsyncExitStack()
         self._sample = b""
-        self._given = 0
+        self._uploaded = 0
 
-    async def open(self) -> None:
-        self._broker: Broker = (await open_broker(read_url(self.url), {}, self._opened))[0]
+    async def run_service(self, broker: Broker) -> None:
+        self._broker = broker
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`switch`: give the topic another dictionary; `bound`: how often publishers went over to another one."""
-        if command["do"] == "bound":
-            return {"bound": await self._bound()}
+    async def do_switch(self) -> dict[str, Any]:
+        """Upload another dictionary and return its hash."""
         if not self._sample:
-            self._sample = await self._first_messages()
-        made = cut(self._sample, self._given)
-        self._given += 1
-        told = await upload_dictionary(self._broker, self.topic, made, now=time(), seconds=LIFE, by="a switch")
-        return {"hash": told.hash}
+            self._sample = await self._read_sample()
+        dictionary = cut_dictionary(self._sample, self._uploaded)
+        self._uploaded += 1
+        result = await upload_dictionary(
+            self._broker, self.topic, dictionary, now=time(), seconds=VALIDITY, by="a switch"
+        )
+        return {"hash": result.hash}
 
-    async def close(self) -> None:
-        await self._opened.aclose()
-
-    async def _first_messages(self) -> bytes:
-        """What publishers said before there was a dictionary."""
-        bodies, found = FrameBodies(lambda hash: None), list[bytes]()
-        async with aclosing(self._log()) as log:
-            async for stored in log:
-                found += bodies.read(publisher_in(stored.subject), stored.payload)
-                if len(found) >= SAMPLE:
-                    break
-        return b"".join(found)
-
-    async def _bound(self) -> int:
-        """Bindings of a publisher to another dictionary than before; those behind key frames say nothing new."""
-        before: dict[str, bytes] = {}
+    async def do_count_bindings(self) -> dict[str, Any]:
+        """Return how often a publisher bound another dictionary than before. Repeated bindings do not count."""
+        current: dict[str, bytes] = {}
         changes = 0
-        async with aclosing(self._log()) as log:
+        async with aclosing(self._read_log()) as log:
             async for stored in log:
                 for frame in map(read, split(stored.payload)):
                     if frame.kind == FrameKind.BINDING:
                         publisher, hash = publisher_in(stored.subject), Binding.decode(frame.body).hash
-                        changes += before.get(publisher) != hash
-                        before[publisher] = hash
-        return changes
+                        changes += current.get(publisher) != hash
+                        current[publisher] = hash
+        return {"bindings": changes}
 
-    async def _log(self) -> AsyncGenerator[Stored, None]:
+    async def _read_sample(self) -> bytes:
+        """Return the first frame bodies of the topic, from before the first dictionary."""
+        decoder, bodies = FrameBodies(lambda hash: None), list[bytes]()
+        async with aclosing(self._read_log()) as log:
+            async for stored in log:
+                bodies += decoder.read(publisher_in(stored.subject), stored.payload)
+                if len(bodies) >= SAMPLE:
+                    break
+        return b"".join(bodies)
+
+    async def _read_log(self) -> AsyncGenerator[Stored, None]:
         reader = await self._broker.read(log_of(self.topic), first=1, subjects=[publisher_subjects(self.topic)])
         try:
-            while (stored := await reader.next(PAUSE)) is not None:
+            while (stored := await reader.next(END_OF_LOG)) is not None:
                 yield stored
                 reader.done(stored.offset)
         finally:
             await reader.close()
 
 
-def cut(sample: bytes, number: int) -> Dictionary:
-    """The dictionary of this number: what was said, from another place on each time.
+def cut_dictionary(sample: bytes, number: int) -> Dictionary:
+    """Return a dictionary cut from the sample, each number from another position.
 
-    >>> cut(b"on and off " * 900, 0).hash != cut(b"on and off " * 900, 1).hash
+    >>> cut_dictionary(b"on and off " * 900, 0).hash != cut_dictionary(b"on and off " * 900, 1).hash
     True
     """
     content = (b"%d " % number + sample[(number * SIZE // 2) % (len(sample) or 1) :])[:SIZE]
-    return Dictionary(content, "zstd", level=3, largest=LARGEST)
+    return Dictionary(content, "zstd", level=3, largest=MAX_MESSAGE)
 
 
-class InOrder(Taken):
-    """Notes of a subscriber that also looks whether every source tells its events in their order."""
+class OrderCheck(ReceivedEvents):
+    """Measurement of a subscriber that also checks that the events of each source are in order."""
 
-    def __init__(self, **notes: Any) -> None:
-        super().__init__(**notes)
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
         self.disordered = 0
 
     def begin(self) -> None:
         super().begin()
         self.disordered = 0
 
-    def take(self, events: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]], now: int) -> None:
+    def add(self, events: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]], now: int) -> None:
         for event in events:
-            source, stamp = self._noted(event)
+            source, stamp = self._identity(event)
             self.disordered += stamp <= self.last.get(source, -1)
             self.last[source] = stamp
-        super().take(events, sent, now)
+        super().add(events, sent, now)
 
 
 class OrderedSubscriberRole(SubscriberRole):
-    """Some subscribers who mind the order."""
+    """Subscribers that check the order of events."""
 
-    def notes_of(self, place: int) -> Taken:
-        return InOrder(**NOTES[self.feed])
+    def make_measurement(self, index: int) -> ReceivedEvents:
+        return OrderCheck(**EVENT_FIELDS[self.feed])
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        answer = await super().obey(command)
-        disordered = [notes.disordered for notes in self._notes if isinstance(notes, InOrder)]
-        return answer | {"faults": disordered} if command["do"] == "end" else answer
+    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
+        result = await super().do_end(last, timeout)
+        return result | {"faults": [check.disordered for check in self._received if isinstance(check, OrderCheck)]}
 
 
 SETTLED = 3.0
-"""seconds in which every publisher has gone over to a dictionary"""
+"""seconds within which every publisher uses the first dictionary"""
 
 
 @dataclass(frozen=True)
-class Switched:
-    """What came of it: the round with one dictionary, the round with many, and how often they were switched.
+class SwitchResult:
+    """The round with one dictionary and the round with many.
 
-    bound: times that a publisher went over to another dictionary, as the log tells
+    switches: dictionaries that were uploaded in the second round
+    bindings: times that a publisher bound another dictionary, according to the log
     """
 
     steady: LoadOutcome
     switching: LoadOutcome
     switches: int
-    bound: int
+    bindings: int
 
     @property
     def slower(self) -> float:
-        """The latency while switching, p99, to the one without."""
+        """The p99 of the latency while switching, as a multiple of that with one dictionary."""
         return self.switching.p99 / self.steady.p99
 
 
-async def switched(shape: ChainShape, rate: float, seconds: float, every: float) -> Switched:
-    """Both rounds on the same chain; another dictionary `every` so many seconds."""
+async def run_switches(shape: ChainShape, rate: float, seconds: float, interval: float) -> SwitchResult:
+    """Run both rounds on the same chain, in the second one with another dictionary every `interval` seconds."""
     async with two_cores(), Chain(replace(shape, dictionaries="switching"), feed_schema()) as chain:
-        await chain.round(REHEARSAL, 1.0)
-        await chain.command("switching", do="switch")
+        await chain.round(FIRST_ROUND_RATE, 1.0)
+        await _switch(chain)
         await asyncio.sleep(SETTLED)
         steady = await chain.round(rate, seconds)
-        async with _switches(chain, every) as made:
+        async with _switch_repeatedly(chain, interval) as hashes:
             switching = await chain.round(rate, seconds)
-        answer = await chain.command("switching", do="bound")
-    return Switched(steady, switching, len(made), answer["bound"])
+        counted = await chain.run_one("dictionary switch", "count_bindings", COMMAND_TIMEOUT)
+    return SwitchResult(steady, switching, len(hashes), counted["bindings"])
+
+
+async def _switch(chain: Chain) -> str:
+    return str((await chain.run_one("dictionary switch", "switch", COMMAND_TIMEOUT))["hash"])
 
 
 @asynccontextmanager
-async def _switches(chain: Chain, every: float) -> AsyncIterator[list[str]]:
-    """Another dictionary at regular times within the block; the hashes of those that were given."""
-    made: list[str] = []
+async def _switch_repeatedly(chain: Chain, interval: float) -> AsyncIterator[list[str]]:
+    """Upload dictionaries within the block, and yield the list of their hashes."""
+    hashes: list[str] = []
 
     async def switch() -> None:
         while True:
-            made.append((await chain.command("switching", do="switch"))["hash"])
-            await asyncio.sleep(every)
+            hashes.append(await _switch(chain))
+            await asyncio.sleep(interval)
 
     task = asyncio.create_task(switch())
     try:
-        yield made
+        yield hashes
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""What a team would do without us: JSON in the broker's log, a message an event or a message a batch.
+"""The references: JSON in the broker's log, one message for each event or for each batch.
 
-Both wait for the broker's acknowledgement, as ours does. One message an event keeps several messages on their way,
-each source's in order; batches have one on its way and gather meanwhile.
+Both wait for the broker's acknowledgement, as thinwire does. With one message for each event, several messages are in
+flight, those of a source in order; with batches one is in flight, and the next batch is collected meanwhile.
 """
 
 from __future__ import annotations
@@ -13,52 +13,49 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from thinwire.brokers.protocol import Broker, LogReader
-from thinwire_lab.live.stacks import Route, StackReceiver, StackSender
+from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, connect_broker, stored_bytes
 
 LANES = 16
-"""messages of one publisher on their way at once, where every event is a message"""
+"""messages of a publisher in flight, if every event is a message"""
 MAX_BATCH = 512
 """events of a batch, about 50 kB"""
 UNREAD = 1024
-"""messages a subscriber lets come before it has worked off the first"""
+"""messages that a subscriber buffers"""
 
 
-class _Json:
-    """What both have in common: a log of the topic's name, read as it grows."""
+class _JsonStack:
+    """Log and receiver of both references."""
 
     async def prepare(self, route: Route) -> None:
-        broker = await _connect(route)
+        broker = await connect_broker(route)
         await broker.open_log(_log(route), [f"json.{route.topic}.*.*"])
         await broker.close()
 
     async def receiver(self, route: Route, name: str) -> StackReceiver:
-        broker = await _connect(route)
+        broker = await connect_broker(route)
         return _JsonReceiver(broker, await broker.read(_log(route), limit=UNREAD))
 
     async def stored(self, route: Route) -> int:
-        broker = await _connect(route)
-        try:
-            return (await broker.span(_log(route))).stored_bytes
-        finally:
-            await broker.close()
+        return await stored_bytes(route, _log(route))
 
 
-class JsonEvents(_Json):
-    """One message an event."""
+class JsonEvents(_JsonStack):
+    """One message for each event."""
 
     async def sender(self, route: Route, name: str) -> StackSender:
-        return _EventSender(await _connect(route), route, name)
+        return _EventSender(await connect_broker(route), route, name)
 
 
-class JsonBatches(_Json):
-    """One message for all events of a linger."""
+class JsonBatches(_JsonStack):
+    """One message for all events within the linger."""
 
     async def sender(self, route: Route, name: str) -> StackSender:
-        return BatchSender(await _connect(route), _log(route), f"json.{route.topic}.{name}.0", route.linger, _listed)
+        subject = f"json.{route.topic}.{name}.0"
+        return BatchSender(await connect_broker(route), _log(route), subject, route.linger, _pack_json)
 
 
 class _EventSender:
-    """Sources take turns on a few lanes; a lane has one message on its way."""
+    """Sources are assigned to lanes in turn; each lane has one message in flight."""
 
     def __init__(self, broker: Broker, route: Route, name: str) -> None:
         self.sent = self.delivered_events = 0
@@ -67,10 +64,9 @@ class _EventSender:
         self._dimensions = [p["name"] for p in route.schema["properties"] if p.get("role") == "dimension"]
         self._lanes: dict[tuple[Any, ...], asyncio.Queue[dict[str, Any]]] = {}
         self._queues: list[asyncio.Queue[dict[str, Any]]] = [asyncio.Queue() for _ in range(LANES)]
-        subjects = [f"json.{route.topic}.{name}.{lane}" for lane in range(LANES)]
         self._tasks = [
-            asyncio.create_task(self._send(subject, queue))
-            for subject, queue in zip(subjects, self._queues, strict=True)
+            asyncio.create_task(self._send(f"json.{route.topic}.{name}.{lane}", queue))
+            for lane, queue in enumerate(self._queues)
         ]
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
@@ -79,13 +75,13 @@ class _EventSender:
         self.sent = self.delivered_events = self.delivered_events + len(events)
 
     async def flush(self) -> None:
-        await _unless_failed(self._drained(), self._tasks)
+        await _wait_unless_failed(self._drain(), self._tasks)
 
     async def close(self) -> None:
-        await _end(self._tasks)
+        await _cancel(self._tasks)
         await self._broker.close()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         for queue in self._queues:
             await queue.join()
 
@@ -104,7 +100,7 @@ class _EventSender:
 
 
 class BatchSender:
-    """Events gather for the linger, and while a message is on its way; `pack` makes one message of them."""
+    """Collects events for the linger and while a message is in flight. `pack` makes one message of them."""
 
     def __init__(
         self, broker: Broker, log: str, subject: str, linger: float, pack: Callable[[list[Any]], bytes]
@@ -115,44 +111,44 @@ class BatchSender:
         self._subject = subject
         self._linger = linger
         self._pack = pack
-        self._waiting: deque[Any] = deque()
-        self._some = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._pending: deque[Any] = deque()
+        self._has_events = asyncio.Event()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
         self._task = asyncio.create_task(self._send())
 
     async def publish(self, events: Sequence[Any]) -> None:
         if events:
-            self._waiting.extend(events)
+            self._pending.extend(events)
             self.sent = self.delivered_events = self.delivered_events + len(events)
-            self._empty.clear()
-            self._some.set()
+            self._is_empty.clear()
+            self._has_events.set()
 
     async def flush(self) -> None:
-        await _unless_failed(self._drained(), [self._task])
+        await _wait_unless_failed(self._drain(), [self._task])
 
     async def close(self) -> None:
-        await _end([self._task])
+        await _cancel([self._task])
         await self._broker.close()
 
-    async def _drained(self) -> None:
-        await self._empty.wait()
+    async def _drain(self) -> None:
+        await self._is_empty.wait()
 
     async def _send(self) -> None:
         while True:
-            await self._some.wait()
-            if len(self._waiting) < MAX_BATCH:
+            await self._has_events.wait()
+            if len(self._pending) < MAX_BATCH:
                 await asyncio.sleep(self._linger)
-            batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
-            if not self._waiting:
-                self._some.clear()
+            batch = [self._pending.popleft() for _ in range(min(MAX_BATCH, len(self._pending)))]
+            if not self._pending:
+                self._has_events.clear()
             await self._broker.append(self._log, self._subject, self._pack(batch))
-            if not self._waiting:
-                self._empty.set()
+            if not self._pending:
+                self._is_empty.set()
 
 
 class _JsonReceiver:
-    """Either kind of message; the standard library's parser reads both in one call."""
+    """Receiver of both kinds of message; `json.loads` parses each in one call."""
 
     missed = 0
     feed = "log"
@@ -161,17 +157,17 @@ class _JsonReceiver:
         self._broker = broker
         self._reader = reader
         self._last = 0
-        self.taken = 0
+        self.delivered = 0
 
     async def next(self) -> Sequence[dict[str, Any]]:
-        # what was handed out last time is worked off now
+        # the previous message is processed when the next one is requested
         self._reader.done(self._last)
         while (stored := await self._reader.next()) is None:
             pass
         self._last = stored.offset
-        found = json.loads(stored.payload)
-        events = found if isinstance(found, list) else (found,)
-        self.taken += len(events)
+        document = json.loads(stored.payload)
+        events = document if isinstance(document, list) else (document,)
+        self.delivered += len(events)
         return events
 
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
@@ -182,13 +178,7 @@ class _JsonReceiver:
         await self._broker.close()
 
 
-async def _connect(route: Route) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-
-    return await connect(route.url)
-
-
-def _listed(events: list[Any]) -> bytes:
+def _pack_json(events: list[Any]) -> bytes:
     return json.dumps(events).encode()
 
 
@@ -196,8 +186,8 @@ def _log(route: Route) -> str:
     return "json_" + route.topic.replace(".", "~")
 
 
-async def _unless_failed(work: Coroutine[Any, Any, None], tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for the work; what ends a sending task meanwhile is raised."""
+async def _wait_unless_failed(work: Coroutine[Any, Any, None], tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for the work. If a sending task ends meanwhile, raise its error."""
     waiting = asyncio.create_task(work)
     await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -207,7 +197,7 @@ async def _unless_failed(work: Coroutine[Any, Any, None], tasks: Sequence[asynci
     await waiting
 
 
-async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,15 +1,12 @@
-"""Kill -9, again and again, at moments nobody chose: what do the subscribers have in the end?
+"""Repeated kill -9 at random moments, and the audit of what the subscribers received.
 
-Two publishers, two durable subscribers, the registry and the broker; one of them is the victim. It is killed at a
-random moment, also while it is still starting, and started again; the others go on.
+The system is a broker, the registry, two publishers and two durable subscribers. The victim is killed at random
+moments, also while it starts, and started again; the others continue. Events are numbered and their values follow from
+the number, so an audit needs no information from publishers.
 
-With classes, the second subscriber asks for less than the first, a third one for changes, and there are two
-translators, either of which can be the victim.
-
-With dictionaries, frames are of JSON, every one is packed once there is a dictionary, and there is one service that
-looks after them.
-
-Publishers and subscribers that can be killed at any moment and started again.
+With classes, the second subscriber has a wider tolerance, a third one subscribes to changes, and there are two
+translators, either of which can be the victim. With dictionaries, frames are JSON and packed, and there is one
+dictionary trainer.
 """
 
 from __future__ import annotations
@@ -18,143 +15,160 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-import thinwire as tw
-from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.client import Publisher
-from thinwire.demo.process_group import START, ProcessGroup, WorkerProcess
-from thinwire.schema import Event
-from thinwire_lab.live.delivery_audit import TOLERANCE, TOPIC, Line, Verdict, judge, numbered, numbered_schema
+import numpy as np
 
+from thinwire.client import Subscription
+from thinwire.demo.process_group import START, WorkerProcess
+from thinwire.schema import Event, Property, Schema
+from thinwire_lab.live.base_roles import POLL, BusRole
+from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_guarantee
+from thinwire_lab.live.live_feed import EventCourse
+from thinwire_lab.live.live_system import LiveSystem
+
+TOPIC = "chaos.numbers"
+TOLERANCE = 0.5
 LINGER = 0.005
-_POLL = 0.05
+PERIOD = 20
+"""milliseconds between the timestamps of two events of a source"""
+_EPOCH = 1_700_000_000_000
+_CYCLE = 303
+"""numbers after which the values are repeated"""
+
+RecordLine = tuple[str, int, float, float]
+"""source, number, value and bound of a delivered event"""
 
 
-class NumberingRole:
-    """Publishes numbered events of some sources, and goes on after the last one that its earlier life had told.
+def numbered_schema() -> Schema:
+    return Schema(
+        TOPIC,
+        [
+            Property("time", "timestamp", "header", form="epoch", step=1),
+            Property("sensor", "string", "dimension"),
+            Property("number", "integer"),
+            Property("value", "number", step="0.1"),
+        ],
+    )
 
-    rate: events a second of each source
+
+def numbered_value(number: int) -> float:
+    """Return the value of an event: a new level with every third number, changes below the tolerance in between.
+
+    >>> [numbered_value(number) for number in range(5)]
+    [10.0, 10.1, 10.2, 17.4, 17.5]
+    """
+    return (100 + number // 3 * 37 % 101 * 2 + number % 3) / 10
+
+
+def numbered_event(sensor: str, number: int) -> dict[str, Any]:
+    return {"time": _EPOCH + number * PERIOD, "sensor": sensor, "number": number, "value": numbered_value(number)}
+
+
+def audit_numbers(lines: Sequence[RecordLine], last: Mapping[str, int], tolerance: float = TOLERANCE) -> AuditResult:
+    """Audit a record that must contain the numbers of each source from 0 to `last`.
+
+    >>> lines = [("a", 0, 10.0, 0.5), ("a", 2, 10.2, 0.5), ("a", 2, 11.2, 0.5)]
+    >>> audit_numbers(lines, {"a": 3})
+    AuditResult(events=3, missing=2, extra=1, disordered=0, beyond=0)
+    """
+    cycle = [[[round(10 * numbered_value(number))] for number in range(_CYCLE)]] * len(last)
+    course = EventCourse(
+        readings=("value",),
+        names=list(last),
+        counts=np.array(list(last.values())) + 1,
+        offsets=np.zeros(len(last), dtype=np.int64),
+        period=1,
+        cycle=np.array(cycle),
+    )
+    record = DeliveryRecord(course, source="sensor", stamp="number")
+    for sensor, number, value, bound in lines:
+        values = {"sensor": sensor, "number": number, "value": value}
+        record.add([Event(values, bound={"value": bound}, source=(sensor,), ordinal=number + 1)])
+    return audit_guarantee(record, course, 0, tolerance, "all")
+
+
+class NumberedPublisherRole(BusRole):
+    """Publishes numbered events of some sources. After a restart it continues after the last stored event.
+
+    rate: events per second of each source
     """
 
     def __init__(self, url: str, name: str, sensors: list[str], rate: float) -> None:
-        self.url = url
+        super().__init__(url)
         self.name = name
         self.sensors = sensors
         self.rate = rate
-        self._opened = AsyncExitStack()
-        self._next: dict[str, int] = {}
         self._stopping = False
-        self._task: asyncio.Task[None] | None = None
-        self._out: Publisher | None = None
 
     async def open(self) -> None:
-        bus = await self._opened.enter_async_context(tw.connect(self.url))
-        publisher = bus.publisher(TOPIC, name=self.name, linger=LINGER, recover=True)
-        self._out = await self._opened.enter_async_context(publisher)
-        told = self._out.last_events
-        self._next = {s: told[(s,)]["number"] + 1 if (s,) in told else 0 for s in self.sensors}
-        self._task = asyncio.create_task(self._count(self._out))
+        self._publisher = await self.open_publisher(TOPIC, name=self.name, linger=LINGER, recover=True)
+        last = self._publisher.last_events
+        self._next = {s: last[(s,)]["number"] + 1 if (s,) in last else 0 for s in self.sensors}
+        self.start_task(self._publish_numbers())
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`pack`: wait until there is a dictionary to pack with, and say which.
+    async def do_wait_for_dictionary(self, timeout: float) -> dict[str, Any]:
+        """Wait until a dictionary is in use and return its hash, empty if there is none in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self._publisher.dictionary:
+                    await asyncio.sleep(POLL)
+        return {"dictionary": self._publisher.dictionary.hex()}
 
-        `finish`: stop counting, store everything, and say how far each source came.
-        """
-        assert self._task is not None
-        assert self._out is not None
-        if command["do"] == "pack":
-            return {"dictionary": await _packing(self._out, command["patience"])}
+    async def do_finish(self) -> dict[str, Any]:
+        """Stop, wait until everything is stored, and return the last number of each source."""
         self._stopping = True
-        await self._task
-        await self._out.flush()
+        await asyncio.gather(*self.tasks)
+        await self._publisher.flush()
         return {"last": {sensor: number - 1 for sensor, number in self._next.items()}}
 
-    async def close(self) -> None:
-        await self._opened.aclose()
-
-    async def _count(self, out: Publisher) -> None:
+    async def _publish_numbers(self) -> None:
         while not self._stopping:
             for sensor in self.sensors:
-                await out.publish(numbered(sensor, self._next[sensor]))
+                await self._publisher.publish(numbered_event(sensor, self._next[sensor]))
                 self._next[sensor] += 1
             await asyncio.sleep(1 / self.rate)
 
 
-async def _packing(out: Publisher, patience: float) -> str:
-    """The hash of the dictionary that a publisher packs with; empty where it has none in time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(patience):
-            while not out.dictionary:
-                await asyncio.sleep(_POLL)
-    return out.dictionary.hex()
+class DurableSubscriberRole(BusRole):
+    """Writes the events of a durable subscription into a file, one line for each, before it requests more.
 
-
-class RecordingRole:
-    """Writes what a durable subscription brings into a file, a line an event, before it asks for more.
-
-    After a restart it is handed again what its earlier life had not acknowledged: of that, what the file has is left
-    out, once each; anything else that comes twice is written twice, for the judge to see.
+    After a restart, events that were not acknowledged are delivered again. Those that the file contains are left out
+    once each; any other repeated event is written again, so that the audit finds it.
     """
 
     def __init__(self, url: str, durable: str, path: str, tolerance: float, emit: Literal["all", "changes"]) -> None:
-        self.url = url
+        super().__init__(url)
         self.durable = durable
         self.path = Path(path)
         self.tolerance = tolerance
         self.emit = emit
-        self._opened = AsyncExitStack()
         self._last: dict[str, int] = {}
         self._recorded: set[tuple[str, int]] = set()
-        self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        _cut_torn_line(self.path)
+        _remove_incomplete_line(self.path)
         for sensor, number, _, _ in read_record(self.path):
             self._recorded.add((sensor, number))
             self._last[sensor] = number
-        bus = await self._opened.enter_async_context(tw.connect(self.url))
-        asked = bus.subscribe(
-            TOPIC, tolerance={"value": self.tolerance}, emit=self.emit, durable=self.durable, start="earliest"
-        )
-        subscription = await self._opened.enter_async_context(asked)
-        self._task = asyncio.create_task(self._record(subscription))
+        request = {"tolerance": {"value": self.tolerance}, "emit": self.emit}
+        subscription = await self.subscribe(TOPIC, **request, durable=self.durable, start="earliest")
+        self.start_task(self._write_events(subscription))
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`reach`: wait until every source has come as far as `last` says."""
-        complete = await self._wait_for(command["last"], command["patience"])
-        return {"complete": complete}
+    async def do_wait_for_last(self, last: dict[str, int], timeout: float) -> None:
+        """Wait until every source has reached its number in `last`."""
+        await self.wait_until(lambda: all(self._last.get(s, -1) >= number for s, number in last.items()), timeout)
 
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        await self._opened.aclose()
-
-    async def _wait_for(self, last: Mapping[str, int], patience: float) -> bool:
-        assert self._task is not None
-        try:
-            async with asyncio.timeout(patience):
-                while any(self._last.get(sensor, -1) < number for sensor, number in last.items()):
-                    if self._task.done():
-                        self._task.result()
-                    await asyncio.sleep(_POLL)
-        except TimeoutError:
-            return False
-        # whatever should not come any more would come now
-        await asyncio.sleep(1.0)
-        return True
-
-    async def _record(self, subscription: Any) -> None:
+    async def _write_events(self, subscription: Subscription) -> None:
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             async for batch in subscription.batches():
-                lines = [_line(event) for event in batch if self._is_new(event)]
+                lines = [_format_line(event) for event in batch if self._is_new(event)]
                 os.write(file, "".join(lines).encode())
         finally:
             os.close(file)
@@ -168,188 +182,173 @@ class RecordingRole:
         return True
 
 
-def read_record(path: Path) -> list[Line]:
-    """The lines of a record; a subscriber that was never handed anything has none."""
+def read_record(path: Path) -> list[RecordLine]:
+    """Read the lines of a record. There is no file if nothing was delivered."""
     if not path.exists():
         return []
     return [tuple(json.loads(line)) for line in path.read_text().splitlines()]
 
 
-def _line(event: Event) -> str:
+def _format_line(event: Event) -> str:
     return json.dumps([event["sensor"], event["number"], event["value"], event.bound["value"]]) + "\n"
 
 
-def _cut_torn_line(path: Path) -> None:
+def _remove_incomplete_line(path: Path) -> None:
     if path.exists():
         text = path.read_bytes()
         os.truncate(path, text.rfind(b"\n") + 1)
 
 
 Victim = Literal["broker", "publisher", "subscriber", "registry", "translator", "dictionaries"]
+_ROLES: dict[str, str] = {"publisher": "numbered publisher", "subscriber": "durable subscriber"}
 
 PUBLISHERS = SUBSCRIBERS = TRANSLATORS = 2
 SENSORS = 2
 FLOWING = 10
 """the number that every source reaches before the first kill"""
 RATE = 100.0
-"""events a second of a source"""
-SOONEST, LATEST = 0.1, 3.0
+"""events per second of a source"""
+MIN_INTERVAL, MAX_INTERVAL = 0.1, 3.0
 """seconds from a start to the next kill"""
-LATEST_WITH_CLASSES = 8.0
-"""the same where a translator has to notice that another one is gone"""
-DOWN = 0.5
-"""seconds until it is started again, at most"""
-PATIENCE = 60.0
+MAX_TAKEOVER_INTERVAL = 8.0
+"""the longest interval if another process has to detect the failure and take over"""
+MAX_DOWN = 0.5
+"""seconds until the victim is started again"""
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a subscriber asks for."""
+class SubscriberDemand:
+    """Tolerance and emit of a subscriber."""
 
     tolerance: float = TOLERANCE
     emit: Literal["all", "changes"] = "all"
 
 
-ONE_CLASS = (Wish(),) * SUBSCRIBERS
-THREE_CLASSES = (Wish(), Wish(2.0), Wish(1.0, "changes"))
-"""numbers differ from event to event, so that whoever asks for changes is told of every event too"""
+ONE_CLASS = (SubscriberDemand(),) * SUBSCRIBERS
+THREE_CLASSES = (SubscriberDemand(), SubscriberDemand(2.0), SubscriberDemand(1.0, "changes"))
+"""the number changes in every event, so a subscription to changes receives every event, too"""
 
 
 @dataclass(frozen=True)
-class Aftermath:
-    """What the subscribers have: one verdict each.
+class KillTestResult:
+    """The audit of each subscriber.
 
-    dictionary: the one that publishers packed with in the end, "" where there was none
+    dictionary: the hash of one that publishers used in the end, empty if a publisher used none
     """
 
     victim: Victim
     kills: int
-    verdicts: tuple[Verdict, ...]
+    audits: tuple[AuditResult, ...]
     dictionary: str = ""
 
     @property
     def faults(self) -> int:
-        return sum(verdict.faults for verdict in self.verdicts)
+        return sum(audit.faults for audit in self.audits)
 
     @property
     def events(self) -> int:
-        return sum(verdict.events for verdict in self.verdicts)
+        return sum(audit.events for audit in self.audits)
 
 
-async def havoc(
+class KillTestSystem(LiveSystem):
+    """The processes of a kill test.
+
+    folder: of the records of subscribers
+    """
+
+    def __init__(self, folder: Path, demands: Sequence[SubscriberDemand], dictionaries: bool) -> None:
+        super().__init__(in_memory=False)
+        self.folder = folder
+        self.demands = demands
+        self.dictionaries = dictionaries
+
+    async def set_up(self) -> None:
+        translators = range(TRANSLATORS if len(set(self.demands)) > 1 else 0)
+        await self.start(
+            self.make_worker("registry"),
+            *(self.make_worker("translator", f"translator {k}") for k in translators),
+            *([self.make_worker("dictionaries")] if self.dictionaries else []),
+        )
+        settings = {"dictionaries": True, "format": "json"} if self.dictionaries else {}
+        await self.register(numbered_schema(), **settings)
+        await self.start(*(self._subscriber(k, demand) for k, demand in enumerate(self.demands)))
+        await self.start(*(self._publisher(k) for k in range(PUBLISHERS)))
+
+    def record_path(self, number: int) -> Path:
+        return self.folder / f"subscriber-{number}.jsonl"
+
+    def _subscriber(self, number: int, demand: SubscriberDemand) -> WorkerProcess:
+        settings = {"durable": f"d{number}", "path": str(self.record_path(number)), **asdict(demand)}
+        return self.make_worker(_ROLES["subscriber"], f"subscriber {number}", **settings)
+
+    def _publisher(self, number: int) -> WorkerProcess:
+        settings = {"name": f"p{number}", "sensors": _sensors(number), "rate": RATE}
+        return self.make_worker(_ROLES["publisher"], f"publisher {number}", **settings)
+
+    async def wait_for_dictionary(self) -> str:
+        """Wait until every publisher uses a dictionary. Return the hash of one, empty if a publisher has none."""
+        results = await self.run(_ROLES["publisher"], "wait_for_dictionary", TIMEOUT + START, timeout=TIMEOUT)
+        return min(str(result["dictionary"]) for result in results)
+
+    async def wait_for_last(self, last: dict[str, int]) -> None:
+        """Wait until subscribers have received these numbers. The audit reports those that have not."""
+        await self.run(_ROLES["subscriber"], "wait_for_last", TIMEOUT + START, last=last, timeout=TIMEOUT)
+
+    async def kill(self, victim: Victim, kills: int, random: Random, progress: Callable[[float], None]) -> None:
+        """Kill the victim `kills` times and start it again each time."""
+        has_classes = bool(self.of_role("translator"))
+        longest = MAX_TAKEOVER_INTERVAL if has_classes or self.dictionaries else MAX_INTERVAL
+        restarted: dict[str, WorkerProcess] = {}
+        for number in range(kills):
+            await asyncio.sleep(random.uniform(MIN_INTERVAL, longest))
+            if victim == "broker":
+                self.server.kill()
+                await asyncio.sleep(random.uniform(0.0, MAX_DOWN))
+                await self.server.restart()
+            else:
+                workers = self.of_role(_ROLES.get(victim, victim))
+                # with classes the workers of a role differ, so any of them is the victim
+                worker = random.choice(workers) if has_classes else workers[0]
+                await worker.kill()
+                await asyncio.sleep(random.uniform(0.0, MAX_DOWN))
+                await worker.launch()
+                restarted[worker.name] = worker
+            progress((number + 1) / kills)
+        for worker in restarted.values():
+            await worker.answer(START)
+        await asyncio.sleep(1.0)
+
+    async def finish(self) -> dict[str, int]:
+        """Stop the publishers, let subscribers catch up, and return the last number of each source."""
+        results = await self.run(_ROLES["publisher"], "finish", TIMEOUT)
+        last = {sensor: number for result in results for sensor, number in result["last"].items()}
+        await self.wait_for_last(last)
+        return last
+
+
+async def run_kill_test(
     victim: Victim,
     kills: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
     *,
-    wishes: Sequence[Wish] = ONE_CLASS,
+    demands: Sequence[SubscriberDemand] = ONE_CLASS,
     dictionaries: bool = False,
-) -> Aftermath:
-    """Kill the victim so many times while events flow, and judge what every subscriber recorded."""
+) -> KillTestResult:
+    """Kill the victim repeatedly while events flow, and audit the record of every subscriber."""
     with TemporaryDirectory(prefix="thinwire-chaos-") as folder:
-        async with AsyncExitStack() as opened:
-            server = await opened.enter_async_context(EmbeddedServer())
-            crew = await _crew(opened, server.url, Path(folder), wishes, dictionaries)
-            await _reach(crew, dict.fromkeys(_sensors(), FLOWING))
+        async with KillTestSystem(Path(folder), demands, dictionaries) as system:
+            await system.wait_for_last(dict.fromkeys(_sensors(*range(PUBLISHERS)), FLOWING))
             if dictionaries:
-                await _packing_kill_test(crew)
-            await _strike(victim, kills, Random(seed), server, crew, progress)
-            dictionary = await _packing_kill_test(crew) if dictionaries else ""
-            last = await _finish(crew)
-        records = [read_record(_record(Path(folder), k)) for k in range(len(wishes))]
-        verdicts = [judge(record, last, wish.tolerance) for record, wish in zip(records, wishes, strict=True)]
-    return Aftermath(victim, kills, tuple(verdicts), dictionary)
-
-
-async def _crew(
-    opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence[Wish], dictionaries: bool = False
-) -> ProcessGroup:
-    """The processes, in the order in which they need each other."""
-    translators = range(TRANSLATORS if len(set(wishes)) > 1 else 0)
-    services = [
-        WorkerProcess("registry", "registry", {"url": url}),
-        *(WorkerProcess(f"translator {k}", "translator", {"url": url}) for k in translators),
-        *([WorkerProcess("dictionaries", "dictionaries", {"url": url})] if dictionaries else []),
-    ]
-    subscribers = [
-        WorkerProcess(
-            f"subscriber {k}",
-            "recording",
-            {"url": url, "durable": f"d{k}", "path": str(_record(folder, k)), **asdict(wish)},
-        )
-        for k, wish in enumerate(wishes)
-    ]
-    publishers = [
-        WorkerProcess(
-            f"publisher {k}",
-            "numbering",
-            {"url": url, "name": f"p{k}", "sensors": _sensors(k), "rate": RATE},
-        )
-        for k in range(PUBLISHERS)
-    ]
-    await opened.enter_async_context(ProcessGroup(services))
-    async with tw.connect(url) as bus:
-        await bus.register(numbered_schema(), **({"dictionaries": True, "format": "json"} if dictionaries else {}))
-    await opened.enter_async_context(ProcessGroup(subscribers))
-    await opened.enter_async_context(ProcessGroup(publishers))
-    return ProcessGroup([*services, *subscribers, *publishers])
-
-
-async def _strike(
-    victim: Victim,
-    kills: int,
-    chance: Random,
-    server: EmbeddedServer,
-    crew: ProcessGroup,
-    progress: Callable[[float], None],
-) -> None:
-    roles = {"publisher": "numbering", "subscriber": "recording"}
-    started: dict[str, WorkerProcess] = {}
-    classes = bool(crew.of("translator"))
-    latest = LATEST_WITH_CLASSES if classes or crew.of("dictionaries") else LATEST
-    for number in range(kills):
-        await asyncio.sleep(chance.uniform(SOONEST, latest))
-        if victim == "broker":
-            server.kill()
-            await asyncio.sleep(chance.uniform(0.0, DOWN))
-            await server.restart()
-        else:
-            workers = crew.of(roles.get(victim, victim))
-            # where subscribers and translators differ, any of them; else always the same one
-            worker = chance.choice(workers) if classes else workers[0]
-            await worker.kill()
-            await asyncio.sleep(chance.uniform(0.0, DOWN))
-            await worker.launch()
-            started[worker.name] = worker
-        progress((number + 1) / kills)
-    for worker in started.values():
-        await worker.answer(START)
-    await asyncio.sleep(1.0)
-
-
-async def _packing_kill_test(crew: ProcessGroup) -> str:
-    """Wait until every publisher packs with a dictionary; the hash of one of them, "" where somebody has none."""
-    answers = await crew.ask("numbering", PATIENCE + START, do="pack", patience=PATIENCE)
-    return min(str(answer["dictionary"]) for answer in answers)
-
-
-async def _finish(crew: ProcessGroup) -> dict[str, int]:
-    """Let publishers come to an end and subscribers catch up; how far each source came."""
-    answers = await crew.ask("numbering", PATIENCE, do="finish")
-    last = {sensor: number for answer in answers for sensor, number in answer["last"].items()}
-    await _reach(crew, last)
-    return last
-
-
-async def _reach(crew: ProcessGroup, last: dict[str, int]) -> None:
-    """Wait until subscribers have come as far as this; the judge sees where they have not."""
-    await crew.ask("recording", PATIENCE + START, do="reach", last=last, patience=PATIENCE)
+                await system.wait_for_dictionary()
+            await system.kill(victim, kills, Random(seed), progress)
+            dictionary = await system.wait_for_dictionary() if dictionaries else ""
+            last = await system.finish()
+        records = [read_record(system.record_path(number)) for number in range(len(demands))]
+        audits = [audit_numbers(lines, last, demand.tolerance) for lines, demand in zip(records, demands, strict=True)]
+    return KillTestResult(victim, kills, tuple(audits), dictionary)
 
 
 def _sensors(*publishers: int) -> list[str]:
-    """The sources of these publishers; of all by default."""
-    return [f"p{k}-s{s}" for k in publishers or range(PUBLISHERS) for s in range(SENSORS)]
-
-
-def _record(folder: Path, number: int) -> Path:
-    return folder / f"subscriber-{number}.jsonl"
+    return [f"p{publisher}-s{number}" for publisher in publishers for number in range(SENSORS)]

@@ -1,15 +1,12 @@
-"""Batches instead of dictionaries, live: a paced stream of messages, joined for longer and longer lingers.
+"""Two ways to make a stream of messages smaller, over a real broker: join and deflate them, or share a dictionary.
 
-What is counted are the messages of the log as the broker keeps them (headers, key frames and heartbeats included) and,
-with a dictionary, everything of dictionaries that came to the publisher: that is what one hop carries. Bytes on the
-sockets are counted beside it, in both directions and for both ends.
+A paced stream of messages is sent with longer and longer lingers. A publisher of thinwire joins the frames of a linger
+into one message of the broker and packs each frame by itself, so that each can be read alone. `open_deflated` deflates
+all messages of a linger together.
 
-What a log weighs at the broker, message by message.
-
-Two ways to make a stream of messages smaller, each over a real broker: join and deflate them, or share a dictionary.
-
-A publisher of thinwire joins what it says during a linger into one message of the broker, and packs every frame of it
-by itself, so that readers need no other frame to read it. To deflate what was joined as a whole is left to `joined`.
+The messages of the log are counted as the broker stores them (headers, key frames and heartbeats included), and with a
+dictionary all bytes of dictionaries that the publisher received: this is what one hop carries. Bytes on the sockets of
+both ends are counted, too.
 """
 
 from __future__ import annotations
@@ -38,25 +35,25 @@ from thinwire_lab.live.json_stack import BatchSender
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.policy_cells import between, equal_at, shown
 
-PATIENCE = 60.0
-"""seconds for a message that is stored to come"""
+TIMEOUT = 60.0
+"""seconds in which a stored message must arrive"""
 
 
 class LogBytes(NamedTuple):
-    """The messages of a log, their bytes, and what the broker stores for them."""
+    """Number of messages of a log, their bytes, and the bytes that the broker stores for them."""
 
     messages: int
     size: int
     stored: int
 
 
-async def weigh(broker: Broker, log: str) -> LogBytes:
-    """Read a log from its first message to the one that is its last now."""
+async def measure_log(broker: Broker, log: str) -> LogBytes:
+    """Read a log from its first message to its present last one and return its size."""
     span = await broker.span(log)
     reader = await broker.read(log, first=span.first)
     messages = size = offset = 0
     try:
-        while offset < span.last and (stored := await reader.next(PATIENCE)) is not None:
+        while offset < span.last and (stored := await reader.next(TIMEOUT)) is not None:
             messages += 1
             size += len(stored.payload)
             offset = stored.offset
@@ -66,82 +63,84 @@ async def weigh(broker: Broker, log: str) -> LogBytes:
     return LogBytes(messages, size, span.stored_bytes)
 
 
-LARGEST = 1 << 20
-"""bytes of a message, and of all that are joined in one"""
+MAX_JOINED = 1 << 20
+"""bytes of a message, and of all that are joined"""
 
 
 @dataclass(frozen=True)
-class Line:
+class BatchStream:
     """A publisher and a subscriber of one topic.
 
-    arriving: what comes, as many messages as come together
-    log: where the broker keeps it
-    dictionary_bytes: how much of dictionaries, and of word of them, has come to the publisher so far
+    deliveries: received messages, as many together as arrive together
+    log: the log of the topic at the broker
+    dictionary_bytes: returns the bytes of dictionaries, and of notices of them, that the publisher has received
     """
 
     publish: Callable[[bytes], Awaitable[None]]
     flush: Callable[[], Awaitable[None]]
-    arriving: AsyncGenerator[Sequence[bytes], None]
+    deliveries: AsyncGenerator[Sequence[bytes], None]
     log: str
     dictionary_bytes: Callable[[], int] = lambda: 0
 
 
-Way = Callable[[str, str, float], AbstractAsyncContextManager[Line]]
+Method = Callable[[str, str, float], AbstractAsyncContextManager[BatchStream]]
 
 
 @asynccontextmanager
-async def joined(url: str, topic: str, linger: float) -> AsyncIterator[Line]:
-    """What a team would do without dictionaries: all messages of a linger deflated as one."""
+async def open_deflated(url: str, topic: str, linger: float) -> AsyncIterator[BatchStream]:
+    """Deflate all messages of a linger as one: the usual method without dictionaries."""
     log, subject = f"joined_{topic}", f"joined.{topic}"
-    async with AsyncExitStack() as opened:
-        sending, receiving = await _connected(opened, url), await _connected(opened, url)
+    async with AsyncExitStack() as resources:
+        sending, receiving = await _connect(resources, url), await _connect(resources, url)
         await sending.open_log(log, [subject])
         reader = await receiving.read(log)
-        opened.push_async_callback(reader.close)
-        sender = BatchSender(sending, log, subject, linger, together)
-        opened.push_async_callback(sender.close)
-        yield Line(lambda message: sender.publish([message]), sender.flush, _inflated(reader), log)
+        resources.push_async_callback(reader.close)
+        sender = BatchSender(sending, log, subject, linger, join_messages)
+        resources.push_async_callback(sender.close)
+        yield BatchStream(lambda message: sender.publish([message]), sender.flush, _read_joined(reader), log)
 
 
 @asynccontextmanager
-async def packed(url: str, topic: str, linger: float) -> AsyncIterator[Line]:
-    """Every message a frame, packed with a dictionary of the dictionary service; frames of a linger are joined."""
+async def open_packed(url: str, topic: str, linger: float) -> AsyncIterator[BatchStream]:
+    """Make every message a frame packed with a dictionary of the trainer; frames of a linger are joined."""
     async with (
         tw.connect(url) as publishing,
         tw.connect(url) as subscribing,
-        publishing.publisher(topic, linger=linger, dictionaries=True) as out,
+        publishing.publisher(topic, linger=linger, dictionaries=True) as publisher,
         subscribing.subscribe(topic) as events,
     ):
-        yield Line(out.publish, out.flush, _payloads(events), log_of(topic), lambda: out.dictionary_bytes)
+        yield BatchStream(
+            publisher.publish, publisher.flush, _payloads(events), log_of(topic), lambda: publisher.dictionary_bytes
+        )
 
 
-WAYS: dict[str, Way] = {"deflate": joined, "dictionary": packed}
+METHODS: dict[str, Method] = {"deflate": open_deflated, "dictionary": open_packed}
 
 
-def together(messages: Sequence[bytes]) -> bytes:
-    """Several messages as one; `apart` undoes it.
+def join_messages(messages: Sequence[bytes]) -> bytes:
+    """Return several messages as one; `split_messages` is the reverse.
 
-    >>> apart(together([b"on", b"", b"off"]))
+    >>> split_messages(join_messages([b"on", b"", b"off"]))
     [b'on', b'', b'off']
     """
     return Deflate().pack(b"".join(map(varint.write_blob, messages)))
 
 
-def apart(payload: bytes) -> list[bytes]:
-    """The messages that were joined."""
-    plain = Deflate().unpack(payload, LARGEST)
-    messages, at = [], 0
-    while at < len(plain):
-        message, at = varint.read_blob(plain, at, LARGEST)
+def split_messages(payload: bytes) -> list[bytes]:
+    """Return the messages that `join_messages` joined."""
+    plain = Deflate().unpack(payload, MAX_JOINED)
+    messages, position = [], 0
+    while position < len(plain):
+        message, position = varint.read_blob(plain, position, MAX_JOINED)
         messages.append(message)
     return messages
 
 
-async def _inflated(reader: LogReader) -> AsyncGenerator[list[bytes], None]:
+async def _read_joined(reader: LogReader) -> AsyncGenerator[list[bytes], None]:
     while True:
         stored = await reader.next()
         if stored is not None:
-            yield apart(stored.payload)
+            yield split_messages(stored.payload)
             reader.done(stored.offset)
 
 
@@ -150,32 +149,31 @@ async def _payloads(events: Subscription) -> AsyncGenerator[list[bytes], None]:
         yield [event[PAYLOAD] for event in batch]
 
 
-async def _connected(opened: AsyncExitStack, url: str) -> Broker:
+async def _connect(resources: AsyncExitStack, url: str) -> Broker:
     from thinwire.brokers.nats.broker import connect
 
     broker = await connect(url)
-    opened.push_async_callback(broker.close)
+    resources.push_async_callback(broker.close)
     return broker
 
 
 RATE = 400.0
-"""messages a second: one has arrived before the next is due, so that without a linger each travels alone"""
-MESSAGES, FEW = 10_000, 400
-"""of a stream, sent each way: in full, and where time presses"""
+"""messages per second: each one arrives before the next one is due, so without a linger none are joined"""
+MESSAGES, QUICK_MESSAGES = 10_000, 400
 QUICK_BATCHES = (1, 5, 21)
-TYPICAL = 21
-"""messages that are joined where frames with a dictionary are joined too"""
+TYPICAL_BATCH = 21
+"""messages that are joined in the run with a dictionary and a linger"""
 
 
 @dataclass(frozen=True)
 class StreamRun:
-    """What came of a stream that was sent one way.
+    """The result of a stream that was sent with one method.
 
-    linger: seconds; messages, stored: those of the stream, and those of the broker that they travelled in
-    frames, dictionaries, sockets: bytes; delays: seconds from publishing a message until it was there
+    linger: seconds; messages, stored: messages of the stream, and those of the broker that contained them
+    frames, dictionaries, sockets: bytes; delays: seconds from publishing a message to its arrival
     """
 
-    way: str
+    method: str
     linger: float
     messages: int
     stored: int
@@ -186,12 +184,12 @@ class StreamRun:
 
     @property
     def joined(self) -> float:
-        """Messages of the stream in one of the broker's, on average."""
+        """Messages of the stream in one of the broker, on average."""
         return self.messages / self.stored
 
     @property
     def each(self) -> float:
-        """Bytes a message on one hop, its share of dictionaries included."""
+        """Bytes per message on one hop, including dictionaries."""
         return (self.frames + self.dictionaries) / self.messages
 
     @property
@@ -200,7 +198,7 @@ class StreamRun:
 
     @property
     def delay(self) -> float:
-        """Milliseconds, on average."""
+        """Mean delay in milliseconds."""
         return 1000 * float(np.mean(self.delays))
 
     @property
@@ -209,38 +207,41 @@ class StreamRun:
         return 1000 * float(np.quantile(self.delays, 0.99))
 
 
-def plans(batches: Sequence[int], rate: float) -> list[tuple[str, float]]:
-    """Ways and lingers: about so many messages are deflated together; a dictionary without a linger, and with one.
+def plan_runs(batches: Sequence[int], rate: float) -> list[tuple[str, float]]:
+    """Return methods and lingers: a dictionary without and with a linger, and deflate for each size of batch.
 
-    >>> plans([1, 5], rate=400.0)
+    >>> plan_runs([1, 5], rate=400.0)
     [('dictionary', 0.0), ('dictionary', 0.05), ('deflate', 0.0), ('deflate', 0.01)]
     """
-    dictionaries = [("dictionary", (batch - 1) / rate) for batch in (1, TYPICAL)]
+    dictionaries = [("dictionary", (batch - 1) / rate) for batch in (1, TYPICAL_BATCH)]
     return dictionaries + [("deflate", (batch - 1) / rate) for batch in batches]
 
 
-async def courses(
+async def run_methods(
     messages: Sequence[bytes],
     batches: Sequence[int] = BATCHES,
     rate: float = RATE,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[StreamRun]:
-    """All of them at one broker, one after the other; raises GuaranteeViolated where a message is not as published."""
-    found: list[StreamRun] = []
-    planned = plans(batches, rate)
+    """Send the stream with all methods over one broker, one after the other.
+
+    `GuaranteeViolated` is raised if a message does not arrive as published.
+    """
+    runs: list[StreamRun] = []
+    planned = plan_runs(batches, rate)
     async with tw.connect("embedded://") as home:
-        for number, (way, linger) in enumerate(planned):
-            found.append(await _course(home.broker, f"stream{number}", way, linger, messages, rate))
-            progress(len(found) / len(planned))
-    return found
+        for number, (method, linger) in enumerate(planned):
+            runs.append(await _run_method(home.broker, f"stream{number}", method, linger, messages, rate))
+            progress(len(runs) / len(planned))
+    return runs
 
 
 @dataclass(frozen=True)
-class Balance:
-    """Where deflating what is joined does as well as a dictionary without a linger.
+class BreakEven:
+    """The batch size from which deflate needs as few bytes as a dictionary without a linger.
 
-    joined: messages, None where as many were never joined; later: milliseconds by which messages then come later
-    on_sockets: messages where bytes on the sockets are compared
+    joined: messages, None if no batch was large enough; later: milliseconds by which messages then arrive later
+    on_sockets: messages, by the bytes on the sockets
     """
 
     joined: float | None
@@ -249,66 +250,66 @@ class Balance:
 
     def __str__(self) -> str:
         """
-        >>> print(Balance(12.34, 15.0, 1.62))
-        deflate equals a dictionary at 12.3 messages joined, which come 15 ms later; on the sockets at 1.6
+        >>> print(BreakEven(12.34, 15.0, 1.62))
+        deflate equals a dictionary at 12.3 messages joined, which arrive 15 ms later; on the sockets at 1.6
         """
-        later = f", which come {self.later:.0f} ms later" if self.later is not None else ""
+        later = f", which arrive {self.later:.0f} ms later" if self.later is not None else ""
         text = f"deflate equals a dictionary at {shown(self.joined)} messages joined{later}"
         return f"{text}; on the sockets at {shown(self.on_sockets)}"
 
 
-def balance(found: Sequence[StreamRun]) -> Balance:
-    """Of courses one way and the other."""
-    alone = next(course for course in found if course.way == "dictionary")
-    deflated = sorted((course for course in found if course.way == "deflate"), key=lambda course: course.joined)
-    joined = equal_at([(course.joined, course.each) for course in deflated], alone.each)
-    on_sockets = equal_at([(course.joined, course.on_sockets) for course in deflated], alone.on_sockets)
+def find_break_even(runs: Sequence[StreamRun]) -> BreakEven:
+    """Compare the runs of both methods."""
+    alone = next(run for run in runs if run.method == "dictionary")
+    deflated = sorted((run for run in runs if run.method == "deflate"), key=lambda run: run.joined)
+    joined = equal_at([(run.joined, run.each) for run in deflated], alone.each)
+    on_sockets = equal_at([(run.joined, run.on_sockets) for run in deflated], alone.on_sockets)
     if joined is None:
-        return Balance(None, None, on_sockets)
-    return Balance(joined, between([(c.joined, c.delay) for c in deflated], joined) - alone.delay, on_sockets)
+        return BreakEven(None, None, on_sockets)
+    return BreakEven(joined, between([(run.joined, run.delay) for run in deflated], joined) - alone.delay, on_sockets)
 
 
-async def _course(
-    broker: Broker, topic: str, way: str, linger: float, messages: Sequence[bytes], rate: float
+async def _run_method(
+    broker: Broker, topic: str, method: str, linger: float, messages: Sequence[bytes], rate: float
 ) -> StreamRun:
     async with (
-        Proxy(LOOPBACK, urlsplit(broker.url).port or 0) as wire,
-        WAYS[way](f"nats://{LOOPBACK}:{wire.port}", topic, linger) as line,
+        Proxy(LOOPBACK, urlsplit(broker.url).port or 0) as proxy,
+        METHODS[method](f"nats://{LOOPBACK}:{proxy.port}", topic, linger) as stream,
     ):
-        before = wire.to_broker + wire.from_broker
-        delays = await sent(line, messages, rate)
-        sockets = wire.to_broker + wire.from_broker - before
-        dictionaries = line.dictionary_bytes()
-    weight = await weigh(broker, line.log)
-    return StreamRun(way, linger, len(messages), weight.messages, weight.size, dictionaries, sockets, delays)
+        before = proxy.to_broker + proxy.from_broker
+        delays = await send_all(stream, messages, rate)
+        sockets = proxy.to_broker + proxy.from_broker - before
+        dictionaries = stream.dictionary_bytes()
+    log = await measure_log(broker, stream.log)
+    return StreamRun(method, linger, len(messages), log.messages, log.size, dictionaries, sockets, delays)
 
 
-async def sent(line: Line, messages: Sequence[bytes], rate: float) -> list[float]:
-    """The delays of all messages, every one of which must come as it was, in its place."""
-    begun: list[float] = []
-    async with asyncio.timeout(len(messages) / rate + PATIENCE), asyncio.TaskGroup() as group:
-        receiving = group.create_task(_receive(line, messages))
-        group.create_task(_publish(line, messages, rate, begun))
-    return [came - left for left, came in zip(begun, receiving.result(), strict=True)]
+async def send_all(stream: BatchStream, messages: Sequence[bytes], rate: float) -> list[float]:
+    """Publish the messages at a rate and return their delays. Each must arrive unchanged and in order."""
+    published: list[float] = []
+    async with asyncio.timeout(len(messages) / rate + TIMEOUT), asyncio.TaskGroup() as group:
+        receiving = group.create_task(_receive(stream, messages))
+        group.create_task(_publish(stream, messages, rate, published))
+    return [arrived - sent for sent, arrived in zip(published, receiving.result(), strict=True)]
 
 
-async def _publish(line: Line, messages: Sequence[bytes], rate: float, begun: list[float]) -> None:
+async def _publish(stream: BatchStream, messages: Sequence[bytes], rate: float, published: list[float]) -> None:
     start = perf_counter()
     for number, message in enumerate(messages):
         await asyncio.sleep(max(0.0, start + number / rate - perf_counter()))
-        begun.append(perf_counter())
-        await line.publish(message)
-    await line.flush()
+        published.append(perf_counter())
+        await stream.publish(message)
+    await stream.flush()
 
 
-async def _receive(line: Line, messages: Sequence[bytes]) -> list[float]:
-    came: list[float] = []
-    async with aclosing(line.arriving) as arriving:
-        async for some in arriving:
-            expected = messages[len(came) : len(came) + len(some)]
-            if list(some) != list(expected):
-                raise GuaranteeViolated("messages came otherwise than they were published", place=len(came))
-            came += [perf_counter()] * len(some)
-            if len(came) == len(messages):
+async def _receive(stream: BatchStream, messages: Sequence[bytes]) -> list[float]:
+    arrived: list[float] = []
+    async with aclosing(stream.deliveries) as deliveries:
+        async for batch in deliveries:
+            expected = messages[len(arrived) : len(arrived) + len(batch)]
+            if list(batch) != list(expected):
+                raise GuaranteeViolated("messages differ from those published", position=len(arrived))
+            arrived += [perf_counter()] * len(batch)
+            if len(arrived) == len(messages):
                 break
-    return came
+    return arrived

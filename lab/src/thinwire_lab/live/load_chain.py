@@ -1,50 +1,44 @@
-"""A whole chain under load: a broker, the services where the stack has them, publishers and subscribers.
-
-What a round came to, and whether the chain held the rate.
-"""
+"""A chain under load: broker, services, publishers and subscribers, and whether it holds a rate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Literal
 
-from thinwire.demo.process_group import ProcessGroup, WorkerProcess, micros
+from thinwire.demo.process_group import WorkerProcess, micros
 from thinwire.schema import Schema
+from thinwire_lab.live.live_system import LiveSystem
 from thinwire_lab.live.load_roles import share_expectations
 from thinwire_lab.live.process_measurement import (
     ProcessSample,
     ProcessSampler,
+    cores_of_others,
     cores_used,
     dense,
-    growth,
-    others,
+    memory_growth,
     quantile,
-    together,
+    sum_samples,
 )
-from thinwire_lab.live.service_roles import channels_open
+from thinwire_lab.live.service_roles import wait_for_channels
 from thinwire_lab.live.stacks import route_to, stack
 
-P99 = 250.0
-"""milliseconds from the instant an event was meant to be sent to its subscriber"""
-GROWTH = 0.05
+MAX_P99 = 250.0
+"""milliseconds from the instant at which an event is due to its subscriber"""
+MAX_GROWTH = 0.05
 BROKER = "broker"
-MEMORY_FROM = 30
-"""samples a round must have before growth of memory says anything"""
+MIN_MEMORY_SAMPLES = 30
+"""samples that a round needs before the growth of memory is judged"""
 
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """One rate held, or not, for some seconds.
+    """The result of a round at one rate.
 
-    rate: events a second of all publishers together
-    sent: events that travelled; lost: events that a subscriber should have been handed and was not
-    p50, p99: milliseconds, over all subscribers; series: what the processes used meanwhile
-    others: cores that something else on the machine used meanwhile
+    rate: events per second of all publishers together
+    sent: events that were sent; lost: events that a subscriber did not receive
+    p50, p99: milliseconds, over all subscribers; series: samples of the processes
+    others: cores that other processes of the machine used
     """
 
     rate: float
@@ -63,14 +57,14 @@ class LoadOutcome:
 
     @property
     def grown(self) -> float | None:
-        """The largest growth of a process or of all of them together; None where the round was too short to tell.
+        """The largest growth of memory of a process or of all together; None if the round was too short.
 
-        The broker counts with the others only: it fills its caches for minutes, up to some tens of megabytes, whatever
-        is sent through it.
+        The broker counts only in the total: its caches grow by some tens of megabytes in the first minutes under any
+        load.
         """
-        long_enough = {name: samples for name, samples in self.series.items() if len(samples) >= MEMORY_FROM}
-        ours = [samples for name, samples in long_enough.items() if name != BROKER]
-        return max(map(growth, [*ours, together(long_enough)])) if long_enough else None
+        long_enough = {name: samples for name, samples in self.series.items() if len(samples) >= MIN_MEMORY_SAMPLES}
+        single = [samples for name, samples in long_enough.items() if name != BROKER]
+        return max(map(memory_growth, [*single, sum_samples(long_enough)])) if long_enough else None
 
     @property
     def cpu(self) -> dict[str, float]:
@@ -82,18 +76,17 @@ class LoadOutcome:
         return shares
 
     def seconds_of(self, role: str) -> float:
-        """Processor seconds that the processes of a role used in the whole round."""
-        spans = [samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role)]
-        return sum(spans)
+        """Return the processor seconds of the processes of a role in the round."""
+        return sum(samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role))
 
     @property
     def trouble(self) -> str:
-        """Reasons the rate was not held; empty where it was."""
+        """The reason why the rate was not held; empty if it was."""
         if self.lost:
             return f"{self.lost:,} events lost"
-        if self.p99 >= P99:
+        if self.p99 >= MAX_P99:
             return f"p99 {self.p99:,.0f} ms"
-        if self.grown is not None and self.grown >= GROWTH:
+        if self.grown is not None and self.grown >= MAX_GROWTH:
             return f"memory grew by {100 * self.grown:.0f} %"
         return ""
 
@@ -102,65 +95,60 @@ class LoadOutcome:
         return not self.trouble
 
 
-def outcome(
+def evaluate_round(
     rate: float,
     seconds: float,
-    sent: Sequence[Mapping[str, Any]],
-    taken: Iterable[Mapping[str, Any]],
+    published: Sequence[Mapping[str, Any]],
+    received: Iterable[Mapping[str, Any]],
     sampler: ProcessSampler,
 ) -> LoadOutcome:
-    """The outcome of a round from what publishers and subscribers say.
+    """Return the outcome of a round from the results of publishers and subscribers.
 
-    Where subscribers ask for different things, their answers say how many events each should have (`told`), and what
-    else an auditor among them found wrong (`faults`); else each should have what the publishers told.
+    If subscribers have different demands, their results contain the `expected` events of each and the `faults` that
+    auditors found; otherwise each must have received what the publishers delivered.
     """
-    told = sum(answer["told"] for answer in sent)
-    events = sum(answer["events"] for answer in sent)
+    expected = sum(result["expected"] for result in published)
     latencies, lost = dense([]), 0
-    for answer in taken:
-        latencies += dense(answer["latencies"])
-        expected = answer.get("told", [told] * len(answer["events"]))
-        lost += sum(_lost(*subscriber) for subscriber in zip(expected, *(answer[n] for n in _NOTED), strict=True))
-        lost += sum(answer.get("faults", ()))
-    slow = float("inf")
+    for result in received:
+        latencies += dense(result["latencies"])
+        required = result.get("expected", [expected] * len(result["events"]))
+        measured = zip(required, *(result[name] for name in ("events", "complete", "missed")), strict=True)
+        lost += sum(_count_lost(*subscriber) for subscriber in measured)
+        lost += sum(result.get("faults", ()))
     p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
+    infinite = float("inf")
     return LoadOutcome(
         rate=rate,
         seconds=seconds,
-        events=events,
-        sent=sum(answer["sent"] for answer in sent),
+        events=sum(result["events"] for result in published),
+        sent=sum(result["sent"] for result in published),
         lost=lost,
-        p50=slow if p50 is None else p50,
-        p99=slow if p99 is None else p99,
+        p50=infinite if p50 is None else p50,
+        p99=infinite if p99 is None else p99,
         series=sampler.series,
-        others=others(sampler.series, sampler.machine),
+        others=cores_of_others(sampler.series, sampler.machine),
     )
 
 
-_NOTED = ("events", "complete", "missed")
+def _count_lost(expected: int, events: int, complete: bool, missed: int) -> int:
+    """Return the lost events of one subscriber. A surplus event is a fault, too."""
+    return max(abs(expected - events), int(not complete), missed)
 
 
-def _lost(told: int, events: int, complete: bool, missed: int) -> int:
-    """Events one subscriber lacks; one too many is as wrong as one too few."""
-    return max(abs(told - events), int(not complete), missed)
-
-
-AHEAD = 0.5
+LEAD = 0.5
 """seconds between the command and the first event"""
-PATIENCE = 20.0
-"""seconds a subscriber is given to catch up after the last event"""
-SLACK = 60.0
-IN_MEMORY = Path("/dev/shm")
-"""where the broker keeps its log if the system has such a place: the pauses of a disk are no stack's merit or fault"""
+CATCH_UP = 20.0
+"""seconds in which a subscriber must catch up after the last event"""
+COMMAND_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
 class ChainShape:
-    """How a chain is built.
+    """The processes of a chain and their settings.
 
-    kind: the stack; feed: which events; readers: subscriber processes, of so many connections each
-    classes: tolerances that subscribers ask for in turn, served by a translator; one tolerance for all where empty
-    format: of frames; dictionaries: who looks after them, "service" or "switching"; none are used where empty
+    kind: the stack; feed: the events; readers: subscriber processes, with `connections` subscribers each
+    classes: tolerances of the subscribers in turn, served by a translator; empty for one tolerance
+    format: of frames; dictionaries: provided by the trainer ("service") or replaced repeatedly ("switching"), or none
     """
 
     kind: str
@@ -175,117 +163,88 @@ class ChainShape:
     format: Literal["compact", "json"] = "compact"
     dictionaries: Literal["", "service", "switching"] = ""
 
+    @property
+    def reader_role(self) -> str:
+        if self.classes:
+            return "class subscriber"
+        return "ordered subscriber" if self.dictionaries == "switching" else "subscriber"
 
-class Chain:
-    """Processes that live as long as the block; a round is a rate for some seconds."""
+
+class Chain(LiveSystem):
+    """The processes of a chain. A round publishes at a rate for some seconds."""
 
     def __init__(self, shape: ChainShape, schema: Schema) -> None:
+        super().__init__()
         self.shape = shape
         self.schema = schema
         self._stack = stack(shape.kind)
-        self._open = AsyncExitStack()
         self._turns = 0
 
-    async def __aenter__(self) -> Chain:
-        from thinwire.brokers.embedded import EmbeddedServer
-
-        try:
-            folder = self._open.enter_context(TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
-            self._server = await self._open.enter_async_context(EmbeddedServer(directory=folder))
-            shape = self.shape
-            self.route = route_to(
-                self._server.url,
-                self.schema,
-                linger=shape.linger,
-                tolerance=shape.tolerance,
-                emit=shape.emit,
-                format=shape.format,
-                dictionaries=bool(shape.dictionaries),
-            )
-            self._services = await self._open.enter_async_context(ProcessGroup(self._serving()))
-            await self._stack.prepare(self.route)
-            # subscribers first: what is published before anybody listens is nobody's loss
-            self._readers = await self._open.enter_async_context(ProcessGroup(self._subscribers()))
-            self._writers = await self._open.enter_async_context(ProcessGroup(self._publishers()))
-            if shape.classes:
-                await channels_open(self._server.url, self.schema.name, len(set(shape.classes)))
-        except BaseException:
-            await self._open.aclose()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._open.aclose()
+    async def set_up(self) -> None:
+        shape = self.shape
+        self.route = route_to(
+            self.url,
+            self.schema,
+            linger=shape.linger,
+            tolerance=shape.tolerance,
+            emit=shape.emit,
+            format=shape.format,
+            dictionaries=bool(shape.dictionaries),
+        )
+        await self.start(*self._services())
+        await self._stack.prepare(self.route)
+        # subscribers start first: events published before would not be delivered to them
+        await self.start(*self._subscribers())
+        await self.start(*self._publishers())
+        if shape.classes:
+            await wait_for_channels(await self.connect(), self.schema.name, len(set(shape.classes)))
 
     async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> LoadOutcome:
-        """Publish at a rate; latencies of what arrives in the warm-up, which comes before the seconds, do not count."""
+        """Publish at a rate. Latencies of the warm-up, which comes before the seconds, do not count."""
+        role = self.shape.reader_role
         command = {"rate": rate, "seconds": warm_up + seconds, "turn": self._turns}
         if self.shape.classes:
-            await self._readers.ask(self._reading, SLACK, do="prepare", **command)
-        start = command["start"] = micros() + round(AHEAD * 1e6)
+            await self.run(role, "prepare", COMMAND_TIMEOUT, **command)
+        start = micros() + round(LEAD * 1e6)
         self._turns += 1
-        begin = {"start": start, "timed_from": start + round(warm_up * 1e6)}
-        before = await self._readers.ask(self._reading, SLACK, do="begin", **begin)
+        before = await self.run(role, "begin", COMMAND_TIMEOUT, start=start, timed_from=start + round(warm_up * 1e6))
         async with ProcessSampler(self.processes) as sampler:
-            sent = await self._writers.ask("publisher", warm_up + seconds + SLACK, do="round", **command)
-            last: dict[str, Any] = {source: at for answer in sent for source, at in answer["last"].items()}
-            taken = await self._readers.ask(self._reading, PATIENCE + SLACK, do="end", last=last, patience=PATIENCE)
+            reply_timeout = warm_up + seconds + COMMAND_TIMEOUT
+            published = await self.run("publisher", "round", reply_timeout, start=start, **command)
+            last: dict[str, Any] = {source: at for result in published for source, at in result["last"].items()}
+            received = await self.run(role, "end", CATCH_UP + COMMAND_TIMEOUT, last=last, timeout=CATCH_UP)
         if self.shape.classes:
-            share_expectations(taken)
-        for earlier, answer in zip(before, taken, strict=True):
-            answer["missed"] = [now - then for then, now in zip(earlier["missed"], answer["missed"], strict=True)]
-        return outcome(rate, seconds, sent, taken, sampler)
-
-    async def command(self, role: str, **command: Any) -> dict[str, Any]:
-        """A command to a service, and its answer."""
-        (answer,) = await self._services.ask(role, SLACK, **command)
-        return answer
+            share_expectations(received)
+        for earlier, result in zip(before, received, strict=True):
+            result["missed"] = [now - then for then, now in zip(earlier["missed"], result["missed"], strict=True)]
+        return evaluate_round(rate, seconds, published, received, sampler)
 
     async def stored(self) -> int:
-        """Bytes the broker keeps."""
+        """Return the bytes that the broker stores for the topic."""
         return await self._stack.stored(self.route)
 
-    @property
-    def processes(self) -> dict[str, int]:
-        """Everything that runs for the chain: name -> process id."""
-        workers = [*self._writers.workers, *self._readers.workers, *self._services.workers]
-        return {"broker": self._server.pid, **{worker.name: worker.pid for worker in workers}}
-
-    @property
-    def _reading(self) -> str:
-        """The role of subscribers."""
-        if self.shape.classes:
-            return "class subscriber"
-        return "ordered subscriber" if self.shape.dictionaries == "switching" else "subscriber"
-
-    def _serving(self) -> list[WorkerProcess]:
-        """The services that the stack needs."""
-        settings = {"url": self._server.url}
-        services = [WorkerProcess("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
-        services += [WorkerProcess("translator", "translator", settings)] if self.shape.classes else []
+    def _services(self) -> list[WorkerProcess]:
+        services = [self.make_worker("registry")] if self.shape.kind == "thinwire" else []
+        services += [self.make_worker("translator")] if self.shape.classes else []
         if self.shape.dictionaries == "service":
-            services.append(WorkerProcess("dictionaries", "dictionaries", settings))
+            services.append(self.make_worker("dictionaries"))
         elif self.shape.dictionaries:
-            services.append(WorkerProcess("dictionaries", "switching", {**settings, "topic": self.schema.name}))
+            services.append(self.make_worker("dictionary switch", "dictionaries", topic=self.schema.name))
         return services
 
     def _publishers(self) -> list[WorkerProcess]:
         count = self.shape.publishers
-        return [
-            WorkerProcess(f"publisher {k}", "publisher", {**self._common(), "number": k, "publishers": count})
-            for k in range(count)
-        ]
+        settings = {**self._common_settings(), "publishers": count}
+        return [WorkerProcess(f"publisher {k}", "publisher", {**settings, "number": k}) for k in range(count)]
 
     def _subscribers(self) -> list[WorkerProcess]:
         shape = self.shape
-        settings = {**self._common(), "connections": shape.connections}
+        settings = {**self._common_settings(), "connections": shape.connections}
         if shape.classes:
             settings |= {"classes": shape.classes, "readers": shape.readers, "publishers": shape.publishers}
         return [
-            WorkerProcess(f"subscriber {k}", self._reading, {**settings, "number": k}) for k in range(shape.readers)
+            WorkerProcess(f"subscriber {k}", shape.reader_role, {**settings, "number": k}) for k in range(shape.readers)
         ]
 
-    def _common(self) -> dict[str, Any]:
+    def _common_settings(self) -> dict[str, Any]:
         return {"kind": self.shape.kind, "route": self.route.to_document(), "feed": self.shape.feed}

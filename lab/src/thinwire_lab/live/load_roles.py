@@ -1,8 +1,7 @@
-"""Subscribers of a round in several classes; one of each class audits every event it is handed.
+"""Publishers and subscribers of a load round as worker processes; the same code for every stack.
 
-Publishers and subscribers as processes, round by round. The same code for every stack.
-
-An open loop: events are due at fixed instants whatever became of those before, and latency counts from there.
+The load is open: events are due at fixed instants, independent of earlier ones, and latency is counted from them. With
+demand classes, one subscriber of each class records its events for an audit.
 """
 
 from __future__ import annotations
@@ -13,25 +12,32 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from thinwire.demo.process_group import micros
+from thinwire_lab.live.base_roles import CommandRole
 from thinwire_lab.live.building_feed import BuildingFeed
-from thinwire_lab.live.delivery_audit import Record, strictly
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource, LoadSource, changes, feed_course, in_ticks
-from thinwire_lab.live.process_measurement import Taken, sparse
+from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact
+from thinwire_lab.live.live_feed import (
+    EventCourse,
+    EventsBySource,
+    LoadSource,
+    feed_course,
+    in_ticks,
+    required_events,
+)
+from thinwire_lab.live.process_measurement import ReceivedEvents, sparse
 from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stack
 
 TICK = 0.005
-"""seconds between two looks at what is due"""
-_POLL = 0.02
+"""seconds between two checks for due events"""
 
 
-class Due(Protocol):
+class DueEvents(Protocol):
     """Events that are due at instants."""
 
     def due(self, until: int) -> list[dict[str, Any]]: ...
 
 
-class Source(Due, Protocol):
-    """The same, with an end."""
+class LoadFeed(DueEvents, Protocol):
+    """Due events with an end."""
 
     published: int
     period: int
@@ -42,198 +48,177 @@ class Source(Due, Protocol):
 
 
 FEEDS: dict[str, Any] = {"feed": LoadSource, "building": BuildingFeed}
-NOTES: dict[str, dict[str, Any]] = {
+EVENT_FIELDS: dict[str, dict[str, Any]] = {
     "feed": {"source": "sensor", "stamp": "time"},
     "building": {"source": "plant", "stamp": "timestamp", "timed": False},
 }
+"""arguments of `ReceivedEvents` for each feed"""
 
 
-class PublisherRole:
-    """One publisher; a round is a rate for some seconds."""
+def last_instants(feed: str, events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the instant of the last event of each source."""
+    fields = EVENT_FIELDS[feed]
+    return {event[fields["source"]]: event[fields["stamp"]] for event in events}
+
+
+class PublisherRole(CommandRole):
+    """One publisher."""
 
     def __init__(self, kind: str, route: Mapping[str, Any], feed: str, number: int, publishers: int) -> None:
+        super().__init__()
         self.kind = kind
         self.route = Route(**route)
         self.feed = feed
         self.number = number
         self.publishers = publishers
-        self._sender: StackSender | None = None
 
     async def open(self) -> None:
         self._sender = await stack(self.kind).sender(self.route, f"p{self.number}")
+        self.resources.push_async_callback(self._sender.close)
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`round`: publish `rate` events a second (all publishers together) from `start` on for `seconds`."""
-        assert self._sender is not None
-        start, end = command["start"], command["start"] + round(command["seconds"] * 1e6)
-        feed: Source = FEEDS[self.feed](self.number, self.publishers, command["rate"], start, command["turn"])
-        told, sent = self._sender.delivered_events, self._sender.sent
-        await publish(self._sender, feed, end)
+    async def do_round(self, rate: float, seconds: float, start: int, turn: int) -> dict[str, Any]:
+        """Publish `rate` events per second, all publishers together, from `start` for `seconds`."""
+        sender, end = self._sender, start + round(seconds * 1e6)
+        feed: LoadFeed = FEEDS[self.feed](self.number, self.publishers, rate, start, turn)
+        delivered, sent = sender.delivered_events, sender.sent
+        await publish_due(sender, feed, end)
         first = feed.published
         last = feed.final_events()
         for number, event in enumerate(last, first):
-            await _until(feed.instant(number))  # each at its own time: sent together, the first would count as late
-            await self._sender.publish([event])
-        await self._sender.flush()
-        notes = NOTES[self.feed]
+            await _sleep_until(feed.instant(number))  # published together, the first one would count as late
+            await sender.publish([event])
+        await sender.flush()
         return {
             "events": feed.published,
-            "told": self._sender.delivered_events - told,
-            "sent": self._sender.sent - sent,
-            "last": {event[notes["source"]]: event[notes["stamp"]] for event in last},
-            "behind": (micros() - end) / 1e6,
+            "expected": sender.delivered_events - delivered,
+            "sent": sender.sent - sent,
+            "last": last_instants(self.feed, last),
         }
 
-    async def close(self) -> None:
-        if self._sender is not None:
-            await self._sender.close()
 
-
-async def publish(sender: StackSender, feed: Due, end: int) -> None:
-    """Everything that becomes due up to `end`."""
+async def publish_due(sender: StackSender, feed: DueEvents, end: int) -> None:
+    """Publish every event when it is due, up to `end`."""
     while (now := micros()) < end:
         await sender.publish(feed.due(now))
         await asyncio.sleep(TICK)
     await sender.publish(feed.due(end))
 
 
-async def _until(instant: int) -> None:
+async def _sleep_until(instant: int) -> None:
     while (wait := instant - micros()) > 0:
         await asyncio.sleep(wait / 1e6)
 
 
-class SubscriberRole:
-    """Some subscribers, each with a connection of its own."""
+class SubscriberRole(CommandRole):
+    """Subscribers in one process, each with its own connection."""
 
     def __init__(self, kind: str, route: Mapping[str, Any], feed: str, number: int, connections: int) -> None:
+        super().__init__()
         self.kind = kind
         self.route = Route(**route)
         self.feed = feed
         self.number = number
         self.connections = connections
         self._receivers: list[StackReceiver] = []
-        self._notes: list[Taken] = []
-        self._tasks: list[asyncio.Task[None]] = []
-        self._before: list[int] = []
+        self._received: list[ReceivedEvents] = []
+        self._delivered_before: list[int] = []
 
     async def open(self) -> None:
-        for place in range(self.connections):
-            name = f"s{self.number}-{place}"
-            self._receivers.append(await stack(self.kind).receiver(self.route_of(place), name))
-            self._notes.append(self.notes_of(place))
-        self._tasks = [asyncio.create_task(take_all(r, n)) for r, n in zip(self._receivers, self._notes, strict=True)]
+        for index in range(self.connections):
+            receiver = await stack(self.kind).receiver(self.route_of(index), f"s{self.number}-{index}")
+            self.resources.push_async_callback(receiver.close)
+            self._receivers.append(receiver)
+            self._received.append(self.make_measurement(index))
+        for receiver, received in zip(self._receivers, self._received, strict=True):
+            self.start_task(receive_all(receiver, received))
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        if command["do"] == "begin":
-            return self._begin(command["timed_from"])
-        return await self._end(command["last"], command["patience"])
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for receiver in self._receivers:
-            await receiver.close()
-
-    def route_of(self, place: int) -> Route:
-        """What the subscriber at this place asks."""
-        return self.route
-
-    def notes_of(self, place: int) -> Taken:
-        """What it notes down."""
-        return Taken(**NOTES[self.feed])
-
-    def events(self) -> list[int]:
-        """What each subscriber was handed since the round began, what it left out included."""
-        return [receiver.taken - then for receiver, then in zip(self._receivers, self._before, strict=True)]
-
-    def _begin(self, timed_from: int) -> dict[str, Any]:
-        """`begin`: count from now, and time what arrives from `timed_from` on."""
+    async def do_begin(self, start: int = 0, timed_from: int = 0) -> dict[str, Any]:
+        """Restart the counts. Latencies count for events that arrive from `timed_from` on."""
         loop = asyncio.get_running_loop()
-        self._before = [receiver.taken for receiver in self._receivers]
-        for notes in self._notes:
-            notes.begin()
-            loop.call_later(max(0.0, (timed_from - micros()) / 1e6), notes.forget)
+        self._delivered_before = [receiver.delivered for receiver in self._receivers]
+        for received in self._received:
+            received.begin()
+            loop.call_later(max(0.0, (timed_from - micros()) / 1e6), received.clear_latencies)
         return {"missed": [receiver.missed for receiver in self._receivers]}
 
-    async def _end(self, last: dict[str, Any], patience: float) -> dict[str, Any]:
-        """`end`: wait until every source has come as far as `last` says, then tell what was noted."""
-        try:
-            async with asyncio.timeout(patience):
-                while any(notes.last != last for notes in self._notes):
-                    self._raise_failure()
-                    await asyncio.sleep(_POLL)
-        except TimeoutError:
-            pass
+    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Wait until every source has reached its instant in `last`, then return the measurement."""
+        await self.wait_until(lambda: all(received.last == last for received in self._received), timeout, settle=0.0)
+        first, *others = (received.latencies for received in self._received)
         return {
-            "events": self.events(),
-            "complete": [notes.last == last for notes in self._notes],
+            "events": self.delivered_events(),
+            "complete": [received.last == last for received in self._received],
             "missed": [receiver.missed for receiver in self._receivers],
-            "latencies": sparse(sum((notes.latencies for notes in self._notes[1:]), self._notes[0].latencies.copy())),
+            "latencies": sparse(sum(others, first.copy())),
         }
 
-    def _raise_failure(self) -> None:
-        for task in self._tasks:
-            if task.done():
-                task.result()
+    def route_of(self, index: int) -> Route:
+        """Return the request of a subscriber."""
+        return self.route
+
+    def make_measurement(self, index: int) -> ReceivedEvents:
+        """Return the object that measures the events of a subscriber."""
+        return ReceivedEvents(**EVENT_FIELDS[self.feed])
+
+    def delivered_events(self) -> list[int]:
+        """Return the events of each subscriber since `begin`, including those that it left out."""
+        return [r.delivered - before for r, before in zip(self._receivers, self._delivered_before, strict=True)]
 
 
-async def take_all(receiver: StackReceiver, notes: Taken) -> None:
-    """Note everything that comes."""
-    receive, take = receiver.next, notes.take
+async def receive_all(receiver: StackReceiver, received: ReceivedEvents) -> None:
+    """Measure all events of a subscriber."""
+    receive, add = receiver.next, received.add
     while True:
         events = await receive()
         now = micros()
-        take(events, receiver.sent(events), now)
+        add(events, receiver.sent(events), now)
 
 
-class Auditor(Taken):
-    """Notes of a subscriber that also writes every event down, and knows which ones its class must be told.
+class Auditor(ReceivedEvents):
+    """Measurement of a subscriber that also records its events and audits them.
 
-    log: the tolerance of the strictest class, which is the publishers' own
+    log: the tolerance of the strictest class, which is that of the publishers
     """
 
-    def __init__(self, tolerance: float, log: float, **notes: Any) -> None:
-        super().__init__(**notes)
+    def __init__(self, tolerance: float, log: float, **fields: Any) -> None:
+        super().__init__(**fields)
         self.tolerance = tolerance
         self.log = log
         self.start = 0
         self._course: EventCourse | None = None
-        self._told: EventsBySource | None = None
-        self._record: Record | None = None
+        self._required: EventsBySource | None = None
+        self._record: DeliveryRecord | None = None
 
     @property
     def expected_events(self) -> int:
-        """How many events the class must be told."""
-        return len(self._told) if self._told is not None else 0
+        """The number of events that the class must receive."""
+        return len(self._required) if self._required is not None else 0
 
     def prepare(self, course: EventCourse) -> None:
-        """Work out what is to come, and make room for it."""
+        """Compute the required events and allocate the record."""
         log = in_ticks(self.log)
-        told = changes(course, log, in_ticks(self.tolerance) - log)
-        self._course, self._told = course, told
-        self._record = Record(
-            course.names, course.readings, source=self.source, stamp=self.stamp, capacity=len(told) + len(course.names)
-        )
+        self._course = course
+        self._required = required_events(course, log, in_ticks(self.tolerance) - log)
+        capacity = len(self._required) + len(course.names)
+        self._record = DeliveryRecord(course, source=self.source, stamp=self.stamp, capacity=capacity)
 
-    def take(self, events: Sequence[Any], sent: Sequence[Mapping[str, Any]], now: int) -> None:
-        super().take(events, sent, now)
+    def add(self, events: Sequence[Any], sent: Sequence[Mapping[str, Any]], now: int) -> None:
+        super().add(events, sent, now)
         if self._record is not None:
-            self._record.note(events)
+            self._record.add(events)
 
-    def faults(self) -> int:
-        """What is wrong with what came: anything missing, too much, out of order or not as it must be."""
+    def count_faults(self) -> int:
         assert self._record is not None
-        assert self._told is not None
         assert self._course is not None
-        return strictly(self._record, self._told, self._course, self.start, self.tolerance).faults
+        assert self._required is not None
+        return audit_exact(self._record, self._course, self._required, self.start, self.tolerance).faults
 
 
 class ClassSubscriberRole(SubscriberRole):
-    """Some subscribers, each of the next class.
+    """Subscribers that belong to the demand classes in turn.
 
-    classes: tolerances; readers: processes like this one, among which auditors are spread
-    publishers: whose feeds are read
+    classes: tolerances; readers: number of such processes, over which the auditors are spread
+    publishers: number of publishers whose events are read
     """
 
     def __init__(self, classes: Sequence[float], readers: int, publishers: int, **settings: Any) -> None:
@@ -242,69 +227,68 @@ class ClassSubscriberRole(SubscriberRole):
         self.readers = readers
         self.publishers = publishers
 
-    def route_of(self, place: int) -> Route:
-        return replace(self.route, tolerance=self._tolerance(place))
+    def route_of(self, index: int) -> Route:
+        return replace(self.route, tolerance=self._tolerance(index))
 
-    def notes_of(self, place: int) -> Taken:
-        # the first of each class, every other class in another process
-        audits = place < len(self.classes) and self._class(place) % self.readers == self.number
-        notes = NOTES[self.feed]
-        return Auditor(self._tolerance(place), min(self.classes), **notes) if audits else Taken(**notes)
+    def make_measurement(self, index: int) -> ReceivedEvents:
+        # the first subscriber of each class audits, those of neighbouring classes in different processes
+        audits = index < len(self.classes) and self._class(index) % self.readers == self.number
+        fields = EVENT_FIELDS[self.feed]
+        return Auditor(self._tolerance(index), min(self.classes), **fields) if audits else ReceivedEvents(**fields)
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        if command["do"] == "prepare":
-            course = feed_course(command["rate"], self.publishers, command["seconds"], command["turn"])
-            for auditor in self._auditors():
-                auditor.prepare(course)
-            return {}
-        if command["do"] == "begin":
-            for auditor in self._auditors():
-                auditor.start = command["start"]
-        answer = await super().obey(command)
-        return answer | self._audit() if command["do"] == "end" else answer
+    async def do_prepare(self, rate: float, seconds: float, turn: int) -> None:
+        """Compute the required events of a round."""
+        course = feed_course(rate, self.publishers, seconds, turn)
+        for auditor in self._auditors():
+            auditor.prepare(course)
 
-    def events(self) -> list[int]:
-        """What each was handed: a channel has nothing that would have to be left out."""
-        return [notes.events for notes in self._notes]
+    async def do_begin(self, start: int = 0, timed_from: int = 0) -> dict[str, Any]:
+        for auditor in self._auditors():
+            auditor.start = start
+        return await super().do_begin(start, timed_from)
 
-    def _audit(self) -> dict[str, Any]:
-        return {
-            "classes": [self._tolerance(place) for place in range(self.connections)],
-            "told": [notes.expected_events if isinstance(notes, Auditor) else None for notes in self._notes],
-            "faults": [*(auditor.faults() for auditor in self._auditors()), *self._astray()],
+    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
+        return await super().do_end(last, timeout) | {
+            "classes": [self._tolerance(index) for index in range(self.connections)],
+            "expected": [r.expected_events if isinstance(r, Auditor) else None for r in self._received],
+            "faults": [*(auditor.count_faults() for auditor in self._auditors()), *self._wrong_feeds()],
         }
 
-    def _astray(self) -> list[int]:
-        """Who reads the log although the class has a channel has its events another way: that would not be measured."""
+    def delivered_events(self) -> list[int]:
+        """Return the events of each subscriber. A channel has no events that a subscriber leaves out."""
+        return [received.events for received in self._received]
+
+    def _wrong_feeds(self) -> list[int]:
+        """Return 1 for each subscriber that reads the log although its class has a channel, or the reverse."""
         strictest = min(self.classes)
         return [
-            int((receiver.feed == "log") is not (self._tolerance(place) == strictest))
-            for place, receiver in enumerate(self._receivers)
+            int((receiver.feed == "log") is not (self._tolerance(index) == strictest))
+            for index, receiver in enumerate(self._receivers)
         ]
 
     def _auditors(self) -> list[Auditor]:
-        return [notes for notes in self._notes if isinstance(notes, Auditor)]
+        return [received for received in self._received if isinstance(received, Auditor)]
 
-    def _class(self, place: int) -> int:
-        return (self.number * self.connections + place) % len(self.classes)
+    def _class(self, index: int) -> int:
+        return (self.number * self.connections + index) % len(self.classes)
 
-    def _tolerance(self, place: int) -> float:
-        return self.classes[self._class(place)]
+    def _tolerance(self, index: int) -> float:
+        return self.classes[self._class(index)]
 
 
-def share_expectations(answers: Sequence[dict[str, Any]]) -> None:
-    """What the auditor of a class expects is what all of its class expect.
+def share_expectations(results: Sequence[dict[str, Any]]) -> None:
+    """Set the number of expected events of every subscriber to that of the auditor of its class.
 
-    >>> answers = [{"classes": [1.0, 2.0], "told": [7, None]}, {"classes": [1.0, 2.0], "told": [None, 5]}]
-    >>> share_expectations(answers)
-    >>> [answer["told"] for answer in answers]
+    >>> results = [{"classes": [1.0, 2.0], "expected": [7, None]}, {"classes": [1.0, 2.0], "expected": [None, 5]}]
+    >>> share_expectations(results)
+    >>> [result["expected"] for result in results]
     [[7, 5], [7, 5]]
     """
-    told = {
+    expected = {
         tolerance: number
-        for answer in answers
-        for tolerance, number in zip(answer["classes"], answer["told"], strict=True)
+        for result in results
+        for tolerance, number in zip(result["classes"], result["expected"], strict=True)
         if number is not None
     }
-    for answer in answers:
-        answer["told"] = [told[tolerance] for tolerance in answer["classes"]]
+    for result in results:
+        result["expected"] = [expected[tolerance] for tolerance in result["classes"]]

@@ -1,18 +1,15 @@
-"""The knee of a stack: the highest rate four publishers and twenty subscribers hold on two cores.
+"""The saturation rate of a stack: the highest rate that four publishers and twenty subscribers hold on two cores.
 
-The search for a knee: the highest rate that is held, each try costing seconds.
+Each try of a rate costs seconds, so the search uses few:
 
->>> import asyncio
 >>> tried = []
->>> async def held(rate):
+>>> async def is_held(rate):
 ...     tried.append(round(rate))
 ...     return rate <= 7300
->>> round(asyncio.run(climb(held, 4000)))
+>>> round(asyncio.run(find_highest(is_held, 4000)))
 7165
 >>> tried
 [4000, 6000, 9000, 7348, 6640, 6985, 7165]
-
-One stack at one rate: what the scripts in benchmarks/ run.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
 
@@ -32,86 +29,86 @@ from thinwire_lab.live.load_chain import Chain, ChainShape, LoadOutcome
 
 STRIDE = 1.5
 PRECISION = 1.05
-"""how far the lowest rate that failed may lie above the highest that was held"""
-STEPS = (0.93, 0.93, 0.85, 0.75, 0.6, 0.5)
-"""from one try that confirms to the next"""
+"""the lowest rate that failed as a multiple of the highest that was held, at most"""
+CONFIRM_STEPS = (0.93, 0.93, 0.85, 0.75, 0.6, 0.5)
+"""factor from one confirming try to the next"""
 LOWEST, HIGHEST = 300.0, 2_000_000.0
 
-Held = Callable[[float], Awaitable[bool]]
+IsHeld = Callable[[float], Awaitable[bool]]
 
 
-async def climb(held: Held, start: float, stride: float = STRIDE, precision: float = PRECISION) -> float:
-    """The highest rate that is held, to the precision; 0 where not even the lowest is."""
-    good, bad = await _bracket(held, start, stride)
+async def find_highest(is_held: IsHeld, start: float, stride: float = STRIDE, precision: float = PRECISION) -> float:
+    """Return the highest rate that is held, to the precision; 0 if not even the lowest rate is."""
+    good, bad = await _find_bracket(is_held, start, stride)
     while good and bad / good > precision:
         middle = sqrt(good * bad)
-        if await held(middle):
+        if await is_held(middle):
             good = middle
         else:
             bad = middle
     return good
 
 
-async def confirm(held: Held, rate: float) -> float:
-    """The rate, or the next lower one that is held for long; 0 after a few tries, each further below the one before."""
-    for step in (*STEPS, 0.0):
-        if await held(rate):
+async def confirm(is_held: IsHeld, rate: float) -> float:
+    """Return the rate, or a lower one that is held; 0 after some tries, each at a lower rate."""
+    for step in (*CONFIRM_STEPS, 0.0):
+        if await is_held(rate):
             return rate
         rate *= step
     return 0.0
 
 
-async def _bracket(held: Held, rate: float, stride: float) -> tuple[float, float]:
-    """A rate that is held and a higher one that is not."""
-    if await held(rate):
-        while rate < HIGHEST and await held(rate * stride):
+async def _find_bracket(is_held: IsHeld, rate: float, stride: float) -> tuple[float, float]:
+    """Return a rate that is held and a higher one that is not."""
+    if await is_held(rate):
+        while rate < HIGHEST and await is_held(rate * stride):
             rate *= stride
         return rate, rate * stride
     while rate > LOWEST:
         rate /= stride
-        if await held(rate):
+        if await is_held(rate):
             return rate, rate * stride
     return 0.0, rate
 
 
 LINGER = 0.05
-FIRST = {
+FIRST_RATES = {
     "thinwire": 26_000.0,
     "every event": 22_000.0,
     "json": 1_500.0,
     "json-batched": 20_000.0,
     "five classes": 16_000.0,
     "dictionaries": 24_000.0,
-    "spelled out": 9_000.0,
-    "spelled out, dictionaries": 9_000.0,
+    "json frames": 9_000.0,
+    "json frames, dictionaries": 9_000.0,
 }
-"""where the first search begins; the later ones begin where it ended"""
+"""where the first search starts; later ones start at the previous result"""
+_CHANGES = ChainShape("thinwire", linger=LINGER, emit="changes")
 SHAPES = {
-    "thinwire": ChainShape("thinwire", linger=LINGER, emit="changes"),
+    "thinwire": _CHANGES,
     "every event": ChainShape("thinwire", linger=LINGER, emit="all"),
     "json": ChainShape("json", linger=LINGER),
     "json-batched": ChainShape("json-batched", linger=LINGER),
-    "five classes": ChainShape("thinwire", linger=LINGER, emit="changes", classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
-    "dictionaries": ChainShape("thinwire", linger=LINGER, emit="changes", dictionaries="service"),
-    "spelled out": ChainShape("thinwire", linger=LINGER, emit="changes", format="json"),
-    "spelled out, dictionaries": ChainShape(
-        "thinwire", linger=LINGER, emit="changes", format="json", dictionaries="service"
-    ),
+    "five classes": replace(_CHANGES, classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
+    "dictionaries": replace(_CHANGES, dictionaries="service"),
+    "json frames": replace(_CHANGES, format="json"),
+    "json frames, dictionaries": replace(_CHANGES, format="json", dictionaries="service"),
 }
-"""what is searched: ours with subscribers that ask for changes, for every event, or in classes, with compact frames and
-with frames of JSON, either with dictionaries, and the references"""
+"""the chains that are searched: thinwire with subscriptions to changes, to every event or in classes, with compact or
+JSON frames, with or without dictionaries, and the references"""
 _log = logging.getLogger("thinwire.evaluation")
 
-REHEARSAL = 500.0
-"""events a second of the round that only makes everybody known to everybody"""
+FIRST_ROUND_RATE = 500.0
+"""events per second of the first round, in which decoders receive their first key frames; it does not count"""
 
 
 @dataclass(frozen=True)
 class SaturationPlan:
-    """How long each try takes, in seconds, and how often the whole is done.
+    """Seconds of each try and number of searches.
 
-    short: of a try while searching; long: of the one that confirms; precision: see `climb`
-    easy: p99 in milliseconds below which a short try must stay: one that just meets the limit would not for long
+    short: of a try while searching; long: of the one that confirms; precision: see `find_highest`
+    stride, again: factors between tries of the first search and of later ones
+    easy: milliseconds below which the p99 of a short try must be, as one at the limit would fail in a long one
     """
 
     short: float = 6.0
@@ -122,18 +119,17 @@ class SaturationPlan:
     again: float = 1.15
     easy: float = 200.0
 
-    def how(self, runs_made: int) -> str:
-        """In words, for a stack that was searched so many times."""
-        runs = f"median of {runs_made} runs" if runs_made > 1 else "one run"
-        return f"{runs}, tries of {self.short:g} s, confirmed for {self.long:g} s"
+    def describe(self, runs: int) -> str:
+        count = f"median of {runs} runs" if runs > 1 else "one run"
+        return f"{count}, tries of {self.short:g} s, confirmed for {self.long:g} s"
 
 
 QUICK = SaturationPlan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
 
 
 @dataclass
-class Knees:
-    """The knees a stack had, one a run.
+class SaturationRates:
+    """The saturation rates of a stack, one for each run.
 
     rounds: those that confirmed them; failed: the last round that was not held; others: see `LoadOutcome`, the largest
     """
@@ -145,49 +141,49 @@ class Knees:
     others: float = 0.0
 
     @property
-    def knee(self) -> float:
+    def rate(self) -> float:
         return median(self.rates)
 
 
-async def knees(
-    kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], beside: Sequence[str] = ()
-) -> dict[str, Knees]:
-    """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them.
+async def find_saturation_rates(
+    kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], once: Sequence[str] = ()
+) -> dict[str, SaturationRates]:
+    """Search the rates of several stacks, run by run in turn, so that a busy hour of the machine affects all of them.
 
-    beside: those of them that are searched once only
+    once: those of the stacks that are searched in the first run only
     """
-    found = {kind: Knees(kind) for kind in kinds}
+    found = {kind: SaturationRates(kind) for kind in kinds}
     async with two_cores():
         for run in range(plan.runs):
-            for place, kind in enumerate(kinds):
-                if run == 0 or kind not in beside:
-                    await _one(found[kind], plan)
-                progress((run * len(kinds) + place + 1) / (plan.runs * len(kinds)))
+            for index, kind in enumerate(kinds):
+                if run == 0 or kind not in once:
+                    await _search(found[kind], plan)
+                progress((run * len(kinds) + index + 1) / (plan.runs * len(kinds)))
     return found
 
 
-async def _one(found: Knees, plan: SaturationPlan) -> None:
-    async with _tries(found) as attempt:
-        first = not found.rates
-        start = FIRST[found.kind] if first else found.rates[-1] or FIRST[found.kind]
+async def _search(found: SaturationRates, plan: SaturationPlan) -> None:
+    async with _open_tries(found) as attempt:
+        is_first = not found.rates
+        start = FIRST_RATES[found.kind] if is_first else found.rates[-1] or FIRST_RATES[found.kind]
 
-        async def held(rate: float) -> bool:
-            found_out = await attempt(rate, plan.short)
-            return found_out.held and found_out.p99 < plan.easy
+        async def is_held_easily(rate: float) -> bool:
+            outcome = await attempt(rate, plan.short)
+            return outcome.held and outcome.p99 < plan.easy
 
-        async def held_long(rate: float) -> bool:
-            found_out = await attempt(rate, plan.long)
-            if found_out.held:
-                found.rounds.append(found_out)
-            return found_out.held
+        async def is_held_long(rate: float) -> bool:
+            outcome = await attempt(rate, plan.long)
+            if outcome.held:
+                found.rounds.append(outcome)
+            return outcome.held
 
-        rate = await climb(held, start, plan.stride if first else plan.again, plan.precision)
-        found.rates.append(await confirm(held_long, rate) if rate else 0.0)
+        rate = await find_highest(is_held_easily, start, plan.stride if is_first else plan.again, plan.precision)
+        found.rates.append(await confirm(is_held_long, rate) if rate else 0.0)
 
 
 @asynccontextmanager
-async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitable[LoadOutcome]]]:
-    """Rounds on a chain that is kept as long as it loses nothing: one that choked must not burden the next try."""
+async def _open_tries(found: SaturationRates) -> AsyncIterator[Callable[[float, float], Awaitable[LoadOutcome]]]:
+    """Yield a function that tries a rate. A chain that lost events is replaced, because its backlog would remain."""
     chains: list[Chain] = []
 
     async def attempt(rate: float, seconds: float) -> LoadOutcome:
@@ -195,12 +191,11 @@ async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitab
             chain = Chain(SHAPES[found.kind], feed_schema())
             await chain.__aenter__()
             chains.append(chain)
-            await chain.round(REHEARSAL, 1.0)
+            await chain.round(FIRST_ROUND_RATE, 1.0)
         outcome = await chains[0].round(rate, seconds)
         found.others = max(found.others, outcome.others)
-        _log.info(
-            "%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, outcome.trouble or f"p99 {outcome.p99:.0f} ms"
-        )
+        result = outcome.trouble or f"p99 {outcome.p99:.0f} ms"
+        _log.info("%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, result)
         if not outcome.held:
             found.failed = outcome
         if outcome.lost:
@@ -218,21 +213,21 @@ RATE, SECONDS = 2_000.0, 10.0
 
 
 def main(kind: str, arguments: list[str] | None = None) -> None:
-    """`SCRIPT [RATE [SECONDS]]`: hold a rate and print what came of it."""
-    given = [float(word) for word in (sys.argv[1:] if arguments is None else arguments)]
-    rate, seconds = (*given, *(RATE, SECONDS)[len(given) :])
-    print(describe_outcome(asyncio.run(once(kind, rate, seconds))))
+    """`SCRIPT [RATE [SECONDS]]`: publish at a rate and print whether it was held."""
+    numbers = [float(word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    rate, seconds = (*numbers, *(RATE, SECONDS)[len(numbers) :])
+    print(describe_outcome(asyncio.run(try_once(kind, rate, seconds))))
 
 
-async def once(kind: str, rate: float, seconds: float) -> LoadOutcome:
-    """One round after a rehearsal."""
+async def try_once(kind: str, rate: float, seconds: float) -> LoadOutcome:
+    """Publish at a rate after the first round."""
     async with two_cores(), Chain(SHAPES[kind], feed_schema()) as chain:
-        await chain.round(REHEARSAL, 1.0)
+        await chain.round(FIRST_ROUND_RATE, 1.0)
         return await chain.round(rate, seconds)
 
 
 def describe_outcome(outcome: LoadOutcome) -> str:
-    """An outcome in words.
+    """Return an outcome as text.
 
     >>> print(describe_outcome(LoadOutcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
     2,000 events/s for 10 s: held; p50 3 ms, p99 9 ms, 0 lost, 1.00 frames an event

@@ -1,8 +1,6 @@
-"""What is compared: ways to bring events from publishers to subscribers, all over the same broker and client library.
+"""Stacks: the ways to bring events from publishers to subscribers that are compared, over the same broker and client.
 
-Making events, pacing, measuring and counting are the same for all of them; only sending and receiving differ.
-
-Ours: thinwire's own client, as a user has it.
+Generating, pacing, measuring and counting events are the same for all stacks; only sending and receiving differ.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, cast
 
 import thinwire as tw
+from thinwire.brokers.protocol import Broker
 from thinwire.client import Publisher, Subscription
 from thinwire.codec import EventsMissed
 from thinwire.errors import ConfigError
@@ -23,11 +22,11 @@ from thinwire.topics.names import log_of
 
 @dataclass(frozen=True)
 class Route:
-    """Where events go, and how; plain values, so that a process can be told.
+    """The broker, topic and settings of a stack, as plain values that can be passed to a process.
 
-    schema: as a document; tolerance: of the measurements, where the stack knows such a thing
-    linger: seconds for which a batch waits for more; emit: "all" events, or "changes", those that were sent
-    format: of frames; dictionaries: whether they are packed with what messages share
+    schema: as a document; tolerance: of the measurements, for stacks that support it
+    linger: seconds for which a batch is open; emit: "all" events, or "changes", which are those that were sent
+    format: of frames; dictionaries: whether frames are packed with dictionaries
     """
 
     url: str
@@ -47,73 +46,73 @@ class Route:
 
 
 class StackSender(Protocol):
-    """A publisher's end."""
+    """The publishing end of a stack."""
 
     @property
     def sent(self) -> int:
-        """Events that travelled, of those published so far."""
+        """The number of published events that were sent."""
 
     @property
     def delivered_events(self) -> int:
-        """Events that reach a subscriber of those published so far."""
+        """The number of published events that reach a subscriber."""
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
-        """Take events that are due."""
+        """Publish events that are due."""
 
     async def flush(self) -> None:
-        """Return when everything is stored at the broker."""
+        """Wait until the broker has stored everything."""
 
     async def close(self) -> None: ...
 
 
 class StackReceiver(Protocol):
-    """A subscriber's end."""
+    """The subscribing end of a stack."""
 
     @property
-    def taken(self) -> int:
-        """Events that came so far, those left out because they showed no change included."""
+    def delivered(self) -> int:
+        """The number of received events, including those left out because they show no change."""
 
     @property
     def missed(self) -> int:
-        """Events that are known to be lost."""
+        """The number of events reported as lost."""
 
     @property
     def feed(self) -> str:
-        """What it reads: the "log" that publishers write, or a "channel"."""
+        """What is read: the "log" of the publishers or a "channel"."""
 
     async def next(self) -> Sequence[Mapping[str, Any]]:
-        """The events that came next, as many as came together."""
+        """Return the events that arrive next together."""
 
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
-        """Those of them that travelled: the others were known to be so by silence."""
+        """Return those of the events that were sent, not predicted."""
 
     async def close(self) -> None: ...
 
 
 class Stack(Protocol):
-    """One way to do it: a connection for each end."""
+    """A way to bring events from publishers to subscribers; each end has its own connection."""
 
     async def prepare(self, route: Route) -> None:
-        """What has to be at the broker before anybody connects."""
+        """Create what the broker needs before the first connection."""
 
     async def sender(self, route: Route, name: str) -> StackSender: ...
 
     async def receiver(self, route: Route, name: str) -> StackReceiver: ...
 
     async def stored(self, route: Route) -> int:
-        """Bytes the broker keeps of the topic."""
+        """Return the bytes that the broker stores for the topic."""
 
 
 STACKS = {
-    "thinwire": "thinwire_lab.live.stacks:Thin",
+    "thinwire": "thinwire_lab.live.stacks:ThinwireStack",
     "json": "thinwire_lab.live.json_stack:JsonEvents",
     "json-batched": "thinwire_lab.live.json_stack:JsonBatches",
 }
-"""name -> where it is written, `module:class`"""
+"""name -> `module:class`"""
 
 
 def stack(name: str) -> Stack:
-    """The stack of this name."""
+    """Return the stack of this name."""
     if name not in STACKS:
         raise ConfigError("no such stack", stack=name, choose_from=sorted(STACKS))
     module, _, kind = STACKS[name].partition(":")
@@ -121,12 +120,27 @@ def stack(name: str) -> Stack:
 
 
 def route_to(url: str, schema: Schema, **settings: Any) -> Route:
-    """A route for events of a schema."""
+    """Return a route for events of a schema."""
     return Route(url, schema.to_document(), **settings)
 
 
-class Thin:
-    """Publishers and subscribers on a registered topic."""
+async def connect_broker(route: Route) -> Broker:
+    from thinwire.brokers.nats.broker import connect
+
+    return await connect(route.url)
+
+
+async def stored_bytes(route: Route, log: str) -> int:
+    """Return the bytes that the broker stores for a log."""
+    broker = await connect_broker(route)
+    try:
+        return (await broker.span(log)).stored_bytes
+    finally:
+        await broker.close()
+
+
+class ThinwireStack:
+    """The client of thinwire on a registered topic."""
 
     async def prepare(self, route: Route) -> None:
         async with tw.connect(route.url) as bus:
@@ -135,59 +149,53 @@ class Thin:
             await bus.register(schema, mode=mode, format=route.format, dictionaries=route.dictionaries)
 
     async def sender(self, route: Route, name: str) -> StackSender:
-        opened = AsyncExitStack()
-        bus = await opened.enter_async_context(tw.connect(route.url))
-        out = await opened.enter_async_context(bus.publisher(route.topic, name=name, linger=route.linger))
-        return _ThinSender(opened, out, everything=route.emit == "all")
+        resources = AsyncExitStack()
+        bus = await resources.enter_async_context(tw.connect(route.url))
+        publisher = await resources.enter_async_context(bus.publisher(route.topic, name=name, linger=route.linger))
+        return _ThinwireSender(resources, publisher, delivers_all=route.emit == "all")
 
     async def receiver(self, route: Route, name: str) -> StackReceiver:
-        opened = AsyncExitStack()
-        bus = await opened.enter_async_context(tw.connect(route.url))
-        asked = bus.subscribe(route.topic, default_tolerance=route.tolerance, emit=route.emit)
-        return _ThinReceiver(opened, await opened.enter_async_context(asked))
+        resources = AsyncExitStack()
+        bus = await resources.enter_async_context(tw.connect(route.url))
+        subscribed = bus.subscribe(route.topic, default_tolerance=route.tolerance, emit=route.emit)
+        return _ThinwireReceiver(resources, await resources.enter_async_context(subscribed))
 
     async def stored(self, route: Route) -> int:
-        from thinwire.brokers.nats.broker import connect
-
-        broker = await connect(route.url)
-        try:
-            return (await broker.span(log_of(route.topic))).stored_bytes
-        finally:
-            await broker.close()
+        return await stored_bytes(route, log_of(route.topic))
 
 
-class _ThinSender:
-    def __init__(self, opened: AsyncExitStack, out: Publisher, everything: bool) -> None:
-        self._opened = opened
-        self._out = out
-        self._everything = everything
+class _ThinwireSender:
+    def __init__(self, resources: AsyncExitStack, publisher: Publisher, delivers_all: bool) -> None:
+        self._resources = resources
+        self._publisher = publisher
+        self._delivers_all = delivers_all
 
     @property
     def sent(self) -> int:
-        return self._out.counts.events - self._out.encoder.suppressed_events
+        return self._publisher.counts.events - self._publisher.encoder.suppressed_events
 
     @property
     def delivered_events(self) -> int:
-        return self._out.counts.events if self._everything else self.sent
+        return self._publisher.counts.events if self._delivers_all else self.sent
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
-        await self._out.publish_all(events)
+        await self._publisher.publish_all(events)
 
     async def flush(self) -> None:
-        await self._out.flush()
+        await self._publisher.flush()
 
     async def close(self) -> None:
-        await self._opened.aclose()
+        await self._resources.aclose()
 
 
-class _ThinReceiver:
-    def __init__(self, opened: AsyncExitStack, subscription: Subscription) -> None:
-        self._opened = opened
+class _ThinwireReceiver:
+    def __init__(self, resources: AsyncExitStack, subscription: Subscription) -> None:
+        self._resources = resources
         self._subscription = subscription
         self._batches: AsyncIterator[list[Event]] = subscription.batches()
 
     @property
-    def taken(self) -> int:
+    def delivered(self) -> int:
         return sum(counts.events for counts in self._subscription.counts.values())
 
     @property
@@ -205,4 +213,4 @@ class _ThinReceiver:
         return [event for event in events if not event.virtual]
 
     async def close(self) -> None:
-        await self._opened.aclose()
+        await self._resources.aclose()

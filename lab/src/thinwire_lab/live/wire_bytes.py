@@ -1,7 +1,7 @@
 """Every byte on the sockets of publishers and subscribers, in both directions, while a building is published.
 
-Only bytes count here, so links run side by side in one process, each with a broker of its own behind a proxy that
-counts. Events must still leave on time: a process that falls behind would send fewer and larger messages.
+Only bytes are measured, so all links run in one process, each with its own broker behind a counting proxy. Events must
+still be sent on time: a process that falls behind would send fewer and larger messages.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
+from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
-from thinwire.demo.process_group import ProcessGroup, WorkerProcess, micros
+from thinwire.demo.process_group import micros
 from thinwire_lab.live.building_feed import BuildingFeed
-from thinwire_lab.live.load_roles import NOTES, publish, take_all
-from thinwire_lab.live.process_measurement import Taken
+from thinwire_lab.live.live_system import LiveSystem
+from thinwire_lab.live.load_roles import EVENT_FIELDS, last_instants, publish_due, receive_all
+from thinwire_lab.live.process_measurement import ReceivedEvents
 from thinwire_lab.live.stacks import StackSender, route_to, stack
 
 PLANTS = 3
 TOLERANCE = 0.5
 SETTLE = 1.0
-"""seconds after everybody has connected, before bytes count"""
+"""seconds from the last connection until bytes count"""
 LATE = 20_000
-"""microseconds after its instant from which on an event is late"""
-PATIENCE = 30.0
+"""microseconds after which an event counts as late"""
+TIMEOUT = 30.0
 _POLL = 0.02
 
 
 @dataclass(frozen=True)
 class Wire:
-    """One way to publish: the stack, seconds of linger, and events a second of each plant."""
+    """A way to publish: the stack, seconds of linger, and events per second of each plant."""
 
     kind: str
     linger: float
@@ -42,10 +43,10 @@ class Wire:
 
 @dataclass(frozen=True)
 class WireBytes:
-    """What a wire carried after it was set up.
+    """Bytes of a wire after its set-up.
 
-    set_up: bytes until then, both directions; sent: events that travelled; complete: was every event received?
-    behind: the share of the events that left late
+    set_up: bytes of the set-up, both directions; sent: events that were sent; complete: whether all were received
+    behind: the share of the events that were sent late
     """
 
     wire: Wire
@@ -62,20 +63,20 @@ class WireBytes:
         return (self.to_broker + self.from_broker) / self.events
 
 
-async def weigh(wires: Iterable[Wire], seconds: float) -> dict[Wire, WireBytes]:
-    """Publish on all wires at once for so many seconds."""
+async def measure_wires(wires: Iterable[Wire], seconds: float) -> dict[Wire, WireBytes]:
+    """Publish on all wires at the same time."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_weigh(wire, seconds)) for wire in wires]
+        tasks = [group.create_task(_measure(wire, seconds)) for wire in wires]
     return {task.result().wire: task.result() for task in tasks}
 
 
-async def _weigh(wire: Wire, seconds: float) -> WireBytes:
-    async with AsyncExitStack() as opened:
-        proxy, senders, notes, reading = await _connect(opened, wire)
+async def _measure(wire: Wire, seconds: float) -> WireBytes:
+    async with LiveSystem(in_memory=False) as system:
+        proxy, senders, received, receiving = await _connect(system, wire)
         await asyncio.sleep(SETTLE)
         before = (proxy.to_broker, proxy.from_broker)
         published = await _publish(senders, wire, seconds)
-        complete = await _arrived(notes, published, reading)
+        complete = await _wait_for_all(received, published, receiving)
         events = sum(plant.events for plant in published)
         return WireBytes(
             wire,
@@ -85,83 +86,88 @@ async def _weigh(wire: Wire, seconds: float) -> WireBytes:
             to_broker=proxy.to_broker - before[0],
             from_broker=proxy.from_broker - before[1],
             complete=complete,
-            behind=sum(plant.behind for plant in published) / events,
+            behind=sum(plant.late for plant in published) / events,
         )
 
 
-async def _connect(opened: AsyncExitStack, wire: Wire) -> tuple[Proxy, list[StackSender], Taken, asyncio.Task[None]]:
-    """A broker behind a proxy, a reader that reads, and the publishers."""
-    ours = stack(wire.kind)
-    server = await opened.enter_async_context(EmbeddedServer())
+async def _connect(
+    system: LiveSystem, wire: Wire
+) -> tuple[Proxy, list[StackSender], ReceivedEvents, asyncio.Task[None]]:
+    """Start the proxy, a running subscriber and the publishers."""
+    resources: AsyncExitStack = system.resources
+    own_stack = stack(wire.kind)
     if wire.kind == "thinwire":
-        await opened.enter_async_context(ProcessGroup([WorkerProcess("registry", "registry", {"url": server.url})]))
-    direct = route_to(server.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
-    await ours.prepare(direct)
-    proxy = await opened.enter_async_context(Proxy(LOOPBACK, server.port))
+        await system.start(system.make_worker("registry"))
+    direct = route_to(system.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
+    await own_stack.prepare(direct)
+    proxy = await resources.enter_async_context(Proxy(LOOPBACK, system.server.port))
     route = replace(direct, url=f"nats://{LOOPBACK}:{proxy.port}")
-    receiver = await ours.receiver(route, "reader")
-    opened.push_async_callback(receiver.close)
-    notes = Taken(**NOTES["building"])
-    reading = asyncio.create_task(take_all(receiver, notes))
-    opened.push_async_callback(_end, reading)
+    receiver = await own_stack.receiver(route, "reader")
+    resources.push_async_callback(receiver.close)
+    received = ReceivedEvents(**EVENT_FIELDS["building"])
+    receiving = asyncio.create_task(receive_all(receiver, received))
+    resources.push_async_callback(_cancel, receiving)
     senders = []
     for plant in range(PLANTS):
-        senders.append(await ours.sender(route, f"plant-{plant}"))
-        opened.push_async_callback(senders[-1].close)
-    return proxy, senders, notes, reading
+        senders.append(await own_stack.sender(route, f"plant-{plant}"))
+        resources.push_async_callback(senders[-1].close)
+    return proxy, senders, received, receiving
 
 
 @dataclass(frozen=True)
-class Published:
-    """What a plant has published: how many events, how many of them late, and the last one."""
+class PublishedPlant:
+    """Number of events of a plant, how many were late, and the last event."""
 
     events: int
-    behind: int
+    late: int
     last: dict[str, Any]
 
 
-class _Watched:
-    """A feed that notes how many events leave late."""
+class _TimedFeed:
+    """A feed that counts the events that are sent late."""
 
     def __init__(self, feed: BuildingFeed) -> None:
-        self.behind = 0
+        self.late = 0
         self._feed = feed
 
     def due(self, until: int) -> list[dict[str, Any]]:
-        self.behind += len(late := self._feed.due(until - LATE))
+        late = self._feed.due(until - LATE)
+        self.late += len(late)
         return late + self._feed.due(until)
 
 
-async def _publish(senders: list[StackSender], wire: Wire, seconds: float) -> list[Published]:
+async def _publish(senders: list[StackSender], wire: Wire, seconds: float) -> list[PublishedPlant]:
     start = micros() + 100_000
     end = start + round(seconds * 1e6)
 
-    async def one(place: int, sender: StackSender) -> Published:
-        feed = BuildingFeed(place, PLANTS, PLANTS * wire.rate, start)
-        watched = _Watched(feed)
-        await publish(sender, watched, end)
+    async def publish_plant(number: int, sender: StackSender) -> PublishedPlant:
+        feed = BuildingFeed(number, PLANTS, PLANTS * wire.rate, start)
+        timed = _TimedFeed(feed)
+        await publish_due(sender, timed, end)
         (last,) = feed.final_events()
         await sender.publish([last])
         await sender.flush()
-        return Published(feed.published, watched.behind, last)
+        return PublishedPlant(feed.published, timed.late, last)
 
-    return list(await asyncio.gather(*(one(place, sender) for place, sender in enumerate(senders))))
+    return list(await asyncio.gather(*(publish_plant(number, sender) for number, sender in enumerate(senders))))
 
 
-async def _arrived(notes: Taken, published: list[Published], reading: asyncio.Task[None]) -> bool:
-    """Has the reader been handed everything?"""
-    last = {plant.last["plant"]: plant.last["timestamp"] for plant in published}
+async def _wait_for_all(
+    received: ReceivedEvents, published: list[PublishedPlant], receiving: asyncio.Task[None]
+) -> bool:
+    """Wait until the subscriber has reached the last events, and return whether it received all events."""
+    last = last_instants("building", [plant.last for plant in published])
     try:
-        async with asyncio.timeout(PATIENCE):
-            while notes.last != last:
-                if reading.done():
-                    reading.result()
+        async with asyncio.timeout(TIMEOUT):
+            while received.last != last:
+                if receiving.done():
+                    receiving.result()
                 await asyncio.sleep(_POLL)
     except TimeoutError:
         return False
-    return notes.events == sum(plant.events for plant in published)
+    return received.events == sum(plant.events for plant in published)
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -1,22 +1,22 @@
-"""Roles of the processes of measured chains, each `module:class`."""
+"""Roles of the worker processes of live measurements, each `module:class`."""
 
 ROLES = {
     "publisher": "thinwire_lab.live.load_roles:PublisherRole",
     "subscriber": "thinwire_lab.live.load_roles:SubscriberRole",
     "class subscriber": "thinwire_lab.live.load_roles:ClassSubscriberRole",
     "ordered subscriber": "thinwire_lab.live.dictionary_switch:OrderedSubscriberRole",
-    "steady": "thinwire_lab.live.failover_roles:SteadyRole",
-    "witness": "thinwire_lab.live.failover_roles:WitnessRole",
-    "sweeping": "thinwire_lab.live.many_sources:SweepingRole",
-    "swept": "thinwire_lab.live.many_sources:SweptRole",
-    "walking": "thinwire_lab.live.tolerance_groups:WalkingRole",
-    "walked": "thinwire_lab.live.tolerance_groups:WalkedRole",
+    "feed publisher": "thinwire_lab.live.failover_roles:FeedPublisherRole",
+    "feed subscriber": "thinwire_lab.live.failover_roles:FeedSubscriberRole",
+    "many sources publisher": "thinwire_lab.live.many_sources:ManySourcesPublisherRole",
+    "many sources subscriber": "thinwire_lab.live.many_sources:ManySourcesSubscriberRole",
+    "walk publisher": "thinwire_lab.live.tolerance_groups:WalkPublisherRole",
+    "walk subscriber": "thinwire_lab.live.tolerance_groups:WalkSubscriberRole",
     "registry": "thinwire_lab.live.service_roles:RegistryRole",
     "translator": "thinwire_lab.live.service_roles:TranslatorRole",
+    "measured translator": "thinwire_lab.live.service_roles:MeasuredTranslatorRole",
     "dictionaries": "thinwire_lab.live.service_roles:DictionariesRole",
-    "switching": "thinwire_lab.live.dictionary_switch:SwitchingRole",
-    "telling translator": "thinwire_lab.live.service_roles:TellingTranslatorRole",
+    "dictionary switch": "thinwire_lab.live.dictionary_switch:DictionarySwitchRole",
     "edge host": "thinwire_lab.live.edge.edge_load:EdgeHostRole",
-    "numbering": "thinwire_lab.live.kill_test:NumberingRole",
-    "recording": "thinwire_lab.live.kill_test:RecordingRole",
+    "numbered publisher": "thinwire_lab.live.kill_test:NumberedPublisherRole",
+    "durable subscriber": "thinwire_lab.live.kill_test:DurableSubscriberRole",
 }

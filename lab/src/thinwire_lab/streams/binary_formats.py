@@ -1,11 +1,7 @@
-"""Avro: the binary body of one record an event, without schema or file header.
+"""Avro and Thrift, as baselines: the binary body of one record or struct per event, without schema or file header.
 
-What a property becomes in a format with types of its own; Avro and Thrift agree on it.
-
-Thrift's binary protocol: a struct whose fields carry a type, a number and a value.
-
-Written by hand after the protocol's specification, so that no code generator is needed: per field one byte of type and
-two of field number, numbers big-endian, texts behind a four-byte length, one zero byte at the end of the struct.
+Thrift's binary protocol is implemented here, so that no code generator is needed: for each field one byte of type and
+two bytes of field number, big-endian numbers, a four-byte length before text, and a zero byte at the end of the struct.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from thinwire.errors import MissingExtra, WrongType
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten
 from thinwire_lab.errors import FullEventsOnly
-from thinwire_lab.streams import text_formats as plain_json
+from thinwire_lab.streams.text_formats import to_text
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,7 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_KEPT = 64
+_CACHED = 64
+"""schemas whose writers are cached"""
 
 
 class FormatType(Enum):
@@ -41,13 +38,13 @@ class FormatType(Enum):
     LONG = auto()
     DOUBLE = auto()
     MEMBER = auto()
-    """an enum whose members are all known"""
+    """an enum with a closed list of members"""
     TEXT = auto()
     INSTANT = auto()
     """a datetime, in microseconds"""
     DOUBLES = auto()
     BYTES = auto()
-    """bytes as they are, any other value as JSON"""
+    """bytes; any other value as JSON"""
 
 
 _OF_KIND = {
@@ -62,22 +59,20 @@ _OF_KIND = {
 }
 
 
-def shape(p: Property) -> FormatType:
-    """The type a user would naturally choose.
+def format_type(p: Property) -> FormatType:
+    """Return the type that a user would choose: double for a number, text for an enum that may grow.
 
-    A number is a double, as it is in every program that reads it. An enum that may grow has to be a text.
-
-    >>> shape(Property("temperature", "number", step="0.1")), shape(Property("mode", "enum", members=["ON"]))
+    >>> format_type(Property("t", "number", step="0.1")), format_type(Property("mode", "enum", members=["ON"]))
     (<FormatType.DOUBLE: 3>, <FormatType.TEXT: 5>)
     """
     if p.kind is Kind.ENUM:
         return FormatType.MEMBER if p.closed else FormatType.TEXT
     if p.kind is Kind.TIMESTAMP:
-        return _instant(p)
+        return _timestamp_type(p)
     return _OF_KIND[p.kind]
 
 
-def _instant(p: Property) -> FormatType:
+def _timestamp_type(p: Property) -> FormatType:
     if p.form == "datetime":
         return FormatType.INSTANT
     if p.form and p.form.startswith("iso"):
@@ -86,16 +81,16 @@ def _instant(p: Property) -> FormatType:
 
 
 def once_per_schema(prepare: Callable[[Schema], T]) -> Callable[[Schema], T]:
-    """Keep what was prepared for a schema under its fingerprint: preparing costs far more than writing an event."""
-    kept: dict[bytes, T] = {}
+    """Cache the result for each schema, because preparing costs far more than writing an event."""
+    cache: dict[bytes, T] = {}
 
     @wraps(prepare)
     def prepared(schema: Schema) -> T:
-        if schema.fingerprint not in kept:
-            if len(kept) >= _KEPT:
-                kept.clear()
-            kept[schema.fingerprint] = prepare(schema)
-        return kept[schema.fingerprint]
+        if schema.fingerprint not in cache:
+            if len(cache) >= _CACHED:
+                cache.clear()
+            cache[schema.fingerprint] = prepare(schema)
+        return cache[schema.fingerprint]
 
     return prepared
 
@@ -116,14 +111,14 @@ class _Writer(NamedTuple):
     full: Any
     partial: Any
     fields: tuple[tuple[str, str, FormatType], ...]
-    """per property its path, the name of its field and its shape"""
+    """path, field name and type of each property"""
 
 
 def to_avro(event: Mapping[str, Any], schema: Schema) -> bytes:
-    """The event as the record `record_type` describes.
+    """Return the event as a record of `record_type`.
 
-    An event with all its values is a plain record. One with values missing is a record of unions with null, a byte
-    more for every property of the schema; whoever reads must know which of the two a stream carries.
+    A partial event is a record of unions with null, one byte more for every property; a reader must know which of the
+    two a stream contains.
     """
     flat = flatten(event, schema)
     writer = _writer(schema)
@@ -132,31 +127,31 @@ def to_avro(event: Mapping[str, Any], schema: Schema) -> bytes:
         datum = {field: _value(flat.get(path), kind) for path, field, kind in writer.fields}
         parsed = writer.partial if None in datum.values() else writer.full
         _fastavro().schemaless_writer(body, parsed, datum)
-    except (TypeError, ValueError, OverflowError, AttributeError) as problem:
-        raise WrongType(f"Avro cannot carry this event: {problem}", schema=schema.name) from None
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise WrongType(f"Avro cannot encode this event: {error}", schema=schema.name) from None
     return body.getvalue()
 
 
 def record_type(schema: Schema, *, partial: bool = False) -> dict[str, Any]:
-    """The Avro schema: a field for every property, in order; for partial events each may be null.
+    """Return the Avro schema: a field for every property, in order; for partial events each can be null.
 
     >>> record_type(Schema("rooms", [Property("heat", "number", step="0.1")]), partial=True)["fields"]
     [{'name': 'heat', 'type': ['null', 'double']}]
     """
     fields = []
-    for place, p in enumerate(schema):
-        name = p.name if _WORD.fullmatch(p.name) else f"{re.sub('[^A-Za-z0-9_]', '_', p.name)}_{place}"
+    for index, p in enumerate(schema):
+        name = p.name if _WORD.fullmatch(p.name) else f"{re.sub('[^A-Za-z0-9_]', '_', p.name)}_{index}"
         name = name if _WORD.fullmatch(name) else f"_{name}"
-        kind = _type(p, place)
+        kind = _type(p, index)
         fields.append({"name": name, "type": ["null", kind] if partial else kind})
     return {"type": "record", "name": "Event", "fields": fields}
 
 
-def _type(p: Property, place: int) -> Any:
-    if shape(p) is not FormatType.MEMBER:
-        return _TYPES[shape(p)]
+def _type(p: Property, index: int) -> Any:
+    if format_type(p) is not FormatType.MEMBER:
+        return _TYPES[format_type(p)]
     if all(map(_WORD.fullmatch, p.members)):
-        return {"type": "enum", "name": f"Members{place}", "symbols": list(p.members)}
+        return {"type": "enum", "name": f"Members{index}", "symbols": list(p.members)}
     return "string"
 
 
@@ -164,7 +159,7 @@ def _value(value: Any, kind: FormatType) -> Any:
     if kind is FormatType.DOUBLES and value is not None:
         return list(value)
     if kind is FormatType.BYTES and value is not None and not isinstance(value, bytes):
-        return plain_json.text(value).encode()
+        return to_text(value).encode()
     return value
 
 
@@ -172,7 +167,7 @@ def _value(value: Any, kind: FormatType) -> Any:
 def _writer(schema: Schema) -> _Writer:
     parse = _fastavro().parse_schema
     full = record_type(schema)
-    fields = tuple((p.name, field["name"], shape(p)) for p, field in zip(schema, full["fields"], strict=True))
+    fields = tuple((p.name, field["name"], format_type(p)) for p, field in zip(schema, full["fields"], strict=True))
     return _Writer(parse(full), parse(record_type(schema, partial=True)), fields)
 
 
@@ -201,7 +196,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_thrift(event: Mapping[str, Any], schema: Schema) -> bytes:
-    """The event as a struct; fields are numbered from 1 in the order of the schema. Full events only.
+    """Return the event as a struct, with fields numbered from 1 in the order of the schema. Full events only.
 
     >>> to_thrift({"on": True, "heat": 20.5}, Schema("rooms", [Property("on", "boolean"),
     ...     Property("heat", "number", step="0.1")])).hex(" ", 3)
@@ -215,22 +210,22 @@ def to_thrift(event: Mapping[str, Any], schema: Schema) -> bytes:
             raise FullEventsOnly(format="thrift", property=name, schema=schema.name)
         try:
             parts.append(head + write(value))
-        except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            raise WrongType(f"Thrift cannot carry this value: {problem}", property=name, value=value) from None
+        except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise WrongType(f"Thrift cannot encode this value: {error}", property=name, value=value) from None
     return b"".join(parts) + STOP
 
 
 @once_per_schema
 def _fields(schema: Schema) -> list[tuple[str, bytes, Callable[[Any], bytes]]]:
-    """Per property its path, the bytes before its value and the function that writes the value."""
-    heads = [struct.pack(">bh", _TYPES_THRIFT[shape(p)], number) for number, p in enumerate(schema, 1)]
+    """Return path, bytes before the value and writer of the value for each property."""
+    heads = [struct.pack(">bh", _TYPES_THRIFT[format_type(p)], number) for number, p in enumerate(schema, 1)]
     return [(p.name, head, _value_writer(p)) for p, head in zip(schema, heads, strict=True)]
 
 
 def _value_writer(p: Property) -> Callable[[Any], bytes]:
-    if shape(p) is FormatType.MEMBER:
+    if format_type(p) is FormatType.MEMBER:
         return lambda value: struct.pack(">i", p.members.index(value))
-    return _WRITERS[shape(p)]
+    return _WRITERS[format_type(p)]
 
 
 def _instant_thrift(value: datetime) -> bytes:
@@ -246,7 +241,7 @@ def _text(value: str) -> bytes:
 
 
 def _opaque(value: Any) -> bytes:
-    return _counted(value if isinstance(value, bytes) else plain_json.text(value).encode())
+    return _counted(value if isinstance(value, bytes) else to_text(value).encode())
 
 
 def _counted(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""A link from end to end in one process: events go in at their own times, everything that comes out is checked."""
+"""A stream encoder and decoder in one process: events are encoded at their own times, and every result is checked."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from thinwire.testing.guarantee_checker import GuaranteeChecker
 from thinwire.wire import FrameKind
 
 KIND = 0x0F
-"""the bits of a frame's first byte that name its kind"""
+"""bits of the first byte of a frame with its kind"""
 
 
 class CheckedLink:
-    """A publisher and a subscriber back to back.
+    """A stream encoder connected to a decoder.
 
-    Time is the events' own. Between two events the publisher is asked at every `max_silence` what is due, as a live
-    one would be, so that heartbeats of a quiet hour are counted like those of a busy one.
+    Time is that of the events. Between two events the encoder is polled every `max_silence`, as in a live system, so
+    that heartbeats without events are counted, too.
 
     >>> from thinwire.schema import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -39,31 +39,31 @@ class CheckedLink:
         self.subscriber = StreamDecoder([schema])
         self.switches = 0
         self._now = start
-        self._carry(self.publisher.start(start))
+        self._transfer(self.publisher.start(start))
 
     def publish(self, event: Mapping[str, Any], now: float) -> None:
-        """An event happens. Late ones are published when they come, not when they were made."""
-        self._wait_until(now)
+        """Publish an event. A late event is published at the present time, not at its own."""
+        self._poll_until(now)
         self.checker.sent(event)
-        self._carry(self.publisher.publish(event, self._now))
+        self._transfer(self.publisher.publish(event, self._now))
 
     def close(self) -> None:
-        """Tell what is still untold."""
-        self._carry(self.publisher.heartbeat(self._now))
+        """Send a heartbeat for the suppressed events."""
+        self._transfer(self.publisher.heartbeat(self._now))
 
     @property
     def counts(self) -> Counts:
-        """What the publisher sent: every frame, key frames, heartbeats and switches included."""
+        """Counters of the encoder: all frames, including key frames, heartbeats and switches."""
         return self.publisher.counts
 
-    def _wait_until(self, now: float) -> None:
+    def _poll_until(self, now: float) -> None:
         silence = self.config.max_silence
         while now - self._now > silence:
             self._now += silence
-            self._carry(self.publisher.poll(self._now))
+            self._transfer(self.publisher.poll(self._now))
         self._now = max(now, self._now)
 
-    def _carry(self, frames: list[bytes]) -> None:
+    def _transfer(self, frames: list[bytes]) -> None:
         for frame in frames:
             self.switches += is_switch(frame)
             for delivery in self.subscriber.receive(frame, now=self._now):
@@ -72,12 +72,12 @@ class CheckedLink:
 
 
 def is_switch(frame: bytes) -> bool:
-    """Does this frame change a predictor? Without any, `auto` was the predictor it began with."""
+    """Return whether a frame changes a predictor."""
     return frame[0] & KIND == FrameKind.SWITCH
 
 
 def seconds_of(schema: Schema) -> Callable[[Mapping[str, Any]], float]:
-    """The function from an event to its time, for schemas whose timestamp is a text or a datetime.
+    """Return a function from an event to its time, for schemas whose timestamp is a text or a datetime.
 
     >>> from thinwire.demo import building
     >>> seconds_of(building.schema())({"timestamp": "1970-01-01T00:01:00.500Z"})
@@ -86,6 +86,6 @@ def seconds_of(schema: Schema) -> Callable[[Mapping[str, Any]], float]:
     stamp = schema.time
     per_second = ticks_per_second(stamp.form) if stamp else None
     if stamp is None or stamp.form is None or per_second is None:
-        raise SchemaError("the form of the timestamp does not tell its unit", schema=schema.name)
+        raise SchemaError("the form of the timestamp has no unit", schema=schema.name)
     name, ticks = stamp.name, reader(stamp.form)
     return lambda event: (ticks(event[name]) or 0) / per_second

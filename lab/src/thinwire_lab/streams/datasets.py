@@ -1,15 +1,14 @@
-"""Recordings of real streams, read where they lie: SKAB valves, library motes, bike share.
+"""Recordings of real streams: SKAB valves, library motes, bike share.
 
-None of them is part of the project; `open_recordings` says which file it misses. What each property may be off by, when
-0.5 % of the range is asked for, is decided here once:
+None of them is part of the project; `MissingDataset` names the missing file. Tolerances are a share of the range of
+each property in the recording, for these properties:
 
     recording     within 0.5 % of min..max                         exact
     SKAB valves   the eight sensors                                datetime
     bike share    the seven counts (so small that 0.5 % is < 1)    poll_time, last_reported, flags, texts
     motes         temperatures, voltage, humidity, PAR, TSR        arrival, sequence
 
-The range is what the recording itself shows. SKAB's two label columns are left out: people added them afterwards, no
-sensor sends them, and in JSON they would only make the baseline larger.
+The two label columns of SKAB are left out: they were added by people afterwards, and would only enlarge the JSON.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ Event = dict[str, Any]
 _NUMBERS = (Kind.NUMBER, Kind.INTEGER, Kind.FLOAT)
 _LABELS = ("anomaly", "changepoint")
 _MOTE_NAMES = ("arrival", "node", "sequence", "internal_temp", "voltage", "humidity", "temp", "par", "tsr")
-_MOTE_WHOLE = frozenset({"arrival", "node", "sequence", "par", "tsr"})
+_MOTE_INTEGERS = frozenset({"arrival", "node", "sequence", "par", "tsr"})
 
 
 @dataclass(frozen=True)
 class Recording:
     """A recorded stream.
 
-    runs: its events, one list for each link they are to be published on
-    exact: measurements that no tolerance is asked for
-    seconds: from an event to its time
+    runs: its events, one list for each stream
+    exact: measurements without a tolerance
+    seconds: function from an event to its time
     """
 
     name: str
@@ -51,7 +50,7 @@ class Recording:
     seconds: Callable[[Mapping[str, Any]], float]
 
     def tolerances(self, share: float) -> dict[str, float]:
-        """This share of the range of every number, in its own unit."""
+        """Return a share of the range of every number, in its unit."""
         numbers = [
             p.name
             for p in self.schema.wire
@@ -65,10 +64,9 @@ class Recording:
 
 
 def skab_valves(folder: Path) -> Recording:
-    """The valve experiments of the SKAB water test bed, one sample a second.
+    """Read the valve experiments of the SKAB water test bed, one sample per second.
 
-    Every file is an experiment of its own, on another day or after a pause, so each has a link of its own and pays for
-    its own start.
+    Every file is an experiment of its own, on another day or after a pause, so each is a stream of its own.
     """
     files = _files(folder, "sensors-skab/valve[12]_*.csv.gz")
     runs = tuple([_skab_event(row) for row in csv.DictReader(_lines(file), delimiter=";")] for file in files)
@@ -77,10 +75,9 @@ def skab_valves(folder: Path) -> Recording:
 
 
 def motes(folder: Path) -> Recording:
-    """Motes in a library, one reading a minute each.
+    """Read the motes in a library, one reading per minute each.
 
-    The three files of the first deployment go on where the one before ends and share a link; the second deployment,
-    two weeks later, has its own.
+    The three files of the first deployment are one stream; the second deployment, two weeks later, is another.
     """
     first = _files(folder, "sensors-wsn/ulb_library1_R*.txt.gz")
     second = _files(folder, "sensors-wsn/ulb_library2_readings.txt.gz")
@@ -90,7 +87,7 @@ def motes(folder: Path) -> Recording:
 
 
 def bike_share(folder: Path, limit: int | None = None) -> Recording:
-    """The status of all bike stations of a city, polled about every ten minutes; `limit` takes the first so many."""
+    """Read the status of all bike stations of a city, polled about every ten minutes; at most `limit` events."""
     (file,) = _files(folder, "bikeshare/baywheels_station_status_*.ndjson.gz")
     run = [json.loads(line) for line in islice(_lines(file), limit)]
     schema = _schema("bikes.stations", (run,), dimensions=("station_id",), time="poll_time")
@@ -108,11 +105,11 @@ def _skab_event(row: Mapping[str, str]) -> Event:
 
 def _mote_event(line: str) -> Event:
     texts = dict(zip(_MOTE_NAMES, line.split(" "), strict=True))
-    return {name: _whole(text) if name in _MOTE_WHOLE else _decimal(text) for name, text in texts.items()}
+    return {name: _integer(text) if name in _MOTE_INTEGERS else _decimal(text) for name, text in texts.items()}
 
 
-def _whole(text: str) -> int:
-    """A whole number; the third file writes thousands apart, with a no-break space."""
+def _integer(text: str) -> int:
+    """Parse an integer. The third file separates thousands with a no-break space."""
     return int(text.replace("\xa0", ""))
 
 

@@ -1,4 +1,4 @@
-"""Formats that others use, for comparing sizes: whole messages from whole events, nothing shared between them.
+"""Formats for comparing sizes: each message is a complete event, independent of all others.
 
 >>> sorted(FORMATS)
 ['avro', 'gzip-json', 'json', 'thrift', 'xml']
@@ -13,21 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from thinwire.schema import Schema
-from thinwire_lab.streams import binary_formats as avro
-from thinwire_lab.streams import binary_formats as thrift
-from thinwire_lab.streams import text_formats as gzip_json
-from thinwire_lab.streams import text_formats as plain_json
-from thinwire_lab.streams import text_formats as xml
+from thinwire_lab.streams.binary_formats import to_avro, to_thrift
+from thinwire_lab.streams.text_formats import to_gzip_json, to_json, to_xml
 
 __all__ = ["FORMATS", "Format"]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format to compare with.
+    """A format for comparison.
 
     what: one line for tables
-    supports_partial: can it carry an event with properties left out?
+    supports_partial: whether it can encode an event without some properties
     encode: from event and schema to bytes
     """
 
@@ -40,10 +37,10 @@ class Format:
 FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
-        Format("json", "compact JSON", True, plain_json.to_json),
-        Format("xml", "XML, one element a property", True, xml.to_xml),
-        Format("gzip-json", "compact JSON, each event gzipped", True, gzip_json.to_gzip_json),
-        Format("avro", "Avro binary, one record an event", True, avro.to_avro),
-        Format("thrift", "Thrift binary protocol, one struct an event", False, thrift.to_thrift),
+        Format("json", "compact JSON", True, to_json),
+        Format("xml", "XML, one element a property", True, to_xml),
+        Format("gzip-json", "compact JSON, each event gzipped", True, to_gzip_json),
+        Format("avro", "Avro binary, one record an event", True, to_avro),
+        Format("thrift", "Thrift binary protocol, one struct an event", False, to_thrift),
     )
 }

@@ -1,22 +1,16 @@
-"""How recorded files become messages: as lines, or turned into the form in which they would be published.
+"""Conversion of recorded files into messages, and generated streams for machines without recordings.
+
+Taxi trips are converted to the JSON, XML and Protocol Buffers of the original study. All fields of its message are
+required strings, integers or 32-bit floats, so they are written here, in the order of their numbers.
 
 >>> row = b"M,H,2013-01-01 00:00:00,2013-01-01 00:02:00,9,0.44,-73.9,40.7,-73.9,40.7,CSH,3.50,0.50,0.50,0.00,0.00,4.50"
 >>> as_json(row)[:50], as_xml(row)[:47]
 (b'{"tip_amount": "0.00", "payment_type": "CSH", "dro', b'<trip><tip_amount>0.00</tip_amount><payment_typ')
-
-Rows of taxi trips as Protocol Buffers, with the message that the original study defined.
-
-All of its fields are required and of three kinds, so they are written here: strings, a whole number and 32-bit floats,
-each behind its number and the way it is written, in the order of their numbers.
-
->>> row = b"M,H,2013-01-01 00:00:00,2013-01-01 00:02:00,9,0.44,-73.9,40.7,-73.9,40.7,CSH,3.50,0.50,0.50,0.00,0.00,4.50"
 >>> as_protobuf(row)[:9], len(as_protobuf(row))
 (b'\\n\\x01M\\x12\\x01H\\x1a\\x132', 112)
 
-Generated streams: for machines without recordings, and for what no recording shows. They illustrate.
-
-Every call gives the same messages, because chance has a seed. `drifting` is the one with a known answer: of its words
-one is replaced every `life / words` messages, so that after `life` messages none of them is left.
+Generated streams have a fixed seed, so every call returns the same messages. `drifting` replaces one of its words every
+`life / words` messages, so that after `life` messages none of the first words is left.
 """
 
 from __future__ import annotations
@@ -36,8 +30,8 @@ from thinwire.demo import building
 from thinwire.errors import CorruptRecording, TooLarge
 from thinwire.wire import varint
 
-LONGEST = 1 << 24
-"""bytes of a line"""
+MAX_LINE = 1 << 24
+"""bytes"""
 
 TAXI_COLUMNS = (
     *("medallion", "hack_license", "pickup_datetime", "dropoff_datetime", "trip_time_in_secs", "trip_distance"),
@@ -49,25 +43,25 @@ TAXI_ORDER = (
     *("total_amount", "tolls_amount", "surcharge", "hack_license", "fare_amount", "pickup_longitude"),
     *("pickup_latitude", "trip_time_in_secs", "dropoff_longitude", "trip_distance"),
 )
-"""the order in which the original study wrote them into JSON and XML"""
-_PLACES = [TAXI_COLUMNS.index(name) for name in TAXI_ORDER]
+"""order of the fields in the JSON and XML of the original study"""
+_ORDER = [TAXI_COLUMNS.index(name) for name in TAXI_ORDER]
 _JSON = ("{" + ", ".join(f'"{name}": "%s"' for name in TAXI_ORDER) + "}").encode()
 _XML = ("<trip>" + "".join(f"<{name}>%s</{name}>" for name in TAXI_ORDER) + "</trip>").encode()
 
 
 def lines(file: Path) -> Iterator[bytes]:
-    """One message a line; empty lines are none."""
-    with _opened(file) as opened:
+    """Read one message per line, without empty lines."""
+    with _open(file) as opened:
         yield from _lines(opened, file)
 
 
 def as_json(row: bytes) -> bytes:
-    """A row of taxi trips as the JSON of the original study."""
+    """Return a row of taxi trips as the JSON of the original study."""
     return _JSON % _in_order(row)
 
 
 def as_xml(row: bytes) -> bytes:
-    """A row of taxi trips as the XML of the original study."""
+    """Return a row of taxi trips as the XML of the original study."""
     return _XML % _in_order(row)
 
 
@@ -79,21 +73,21 @@ def read_taxi_xml(file: Path) -> Iterator[bytes]:
     return map(as_xml, lines(file))
 
 
-def captured(file: Path) -> Iterator[bytes]:
-    """What an exchange sent: lines `time: JSON`; those of the recorder itself begin with an address."""
+def read_exchange_log(file: Path) -> Iterator[bytes]:
+    """Read messages of an exchange: lines `time: JSON`. Lines of the recorder start with an address."""
     for line in lines(file):
         if not line.startswith(b"wss://"):
             yield line.partition(b": ")[2]
 
 
-def behind_comma(file: Path) -> Iterator[bytes]:
-    """Lines `time,message`."""
+def read_timed_lines(file: Path) -> Iterator[bytes]:
+    """Read lines `time,message`."""
     for line in lines(file):
         yield line.partition(b",")[2]
 
 
-def ticks(file: Path) -> Iterator[bytes]:
-    """Trades as JSON, all symbols in the order of time; numbers stay as they were written."""
+def read_trades(file: Path) -> Iterator[bytes]:
+    """Read trades as JSON, all symbols in the order of time. Numbers keep their text."""
     header, *rows = lines(file)
     texts = (b"symbol", b"exchange", b"condition")
     form = b"{%s}" % b",".join(b'"%s":' % n + (b'"%s"' if n in texts else b"%s") for n in header.split(b","))
@@ -101,52 +95,52 @@ def ticks(file: Path) -> Iterator[bytes]:
         yield form % tuple(row.split(b","))
 
 
-def metrics(folder: Path) -> Iterator[bytes]:
-    """The processor load of several machines, one reading of each in turn, as JSON."""
+def read_metrics(folder: Path) -> Iterator[bytes]:
+    """Read the processor load of several machines in turn, as JSON."""
     files = sorted(folder.glob("realAWSCloudwatch_ec2_cpu_utilization_*.csv.gz"))
     machines = [file.name.removesuffix(".csv.gz").rpartition("_")[2].encode() for file in files]
     with ExitStack() as stack:
-        opened = [_lines(stack.enter_context(_opened(file)), file) for file in files]
+        opened = [_lines(stack.enter_context(_open(file)), file) for file in files]
         for number, rows in enumerate(zip(*opened, strict=False)):
             for machine, row in zip(machines, rows, strict=True):
-                if number:  # the first line of each names its columns
+                if number:  # the first line has the names of the columns
                     form = b'{"index": "%d", "timestamp": "%s", "value": "%s", "instance": "%s"}'
                     yield form % (number, *row.split(b","), machine)
 
 
 def _in_order(row: bytes) -> tuple[bytes, ...]:
     values = row.split(b",")
-    return tuple(values[place] for place in _PLACES)
+    return tuple(values[index] for index in _ORDER)
 
 
-def _opened(file: Path) -> BinaryIO:
+def _open(file: Path) -> BinaryIO:
     return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 def _lines(opened: BinaryIO, file: Path) -> Iterator[bytes]:
     while line := _line(opened, file):
-        if len(line) == LONGEST:
-            raise TooLarge("a line of a stream", file=str(file), limit=LONGEST)
+        if len(line) == MAX_LINE:
+            raise TooLarge("a line of a stream", file=str(file), limit=MAX_LINE)
         if message := line.rstrip(b"\r\n"):
             yield message
 
 
 def _line(opened: BinaryIO, file: Path) -> bytes:
     try:
-        return opened.readline(LONGEST)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise CorruptRecording(f"a stream that cannot be unpacked: {problem}", file=str(file)) from None
+        return opened.readline(MAX_LINE)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CorruptRecording(f"a stream cannot be unpacked: {error}", file=str(file)) from None
 
 
-_WHOLE, _TEXT, _FLOAT = 0, 2, 5
-"""how a field is written: varint, its length in front, four bytes"""
+_VARINT, _TEXT, _FLOAT = 0, 2, 5
+"""wire types: varint, length-delimited, four bytes"""
 _TEXTS = ("medallion", "hack_license", "pickup_datetime", "dropoff_datetime", "payment_type")
-_WHOLES = ("trip_time_in_secs",)
+_INTEGERS = ("trip_time_in_secs",)
 _PACKED = struct.Struct("<f").pack
 
 
 def as_protobuf(row: bytes) -> bytes:
-    """A row of taxi trips as the `Taxitrip` of the original study."""
+    """Return a row of taxi trips as the `Taxitrip` of the original study."""
     return b"".join(write(value) for write, value in zip(_WRITERS, row.split(b","), strict=True))
 
 
@@ -158,9 +152,9 @@ def _writer(number: int, name: str) -> Callable[[bytes], bytes]:
     if name in _TEXTS:
         text = varint.write(number << 3 | _TEXT)
         return lambda value: text + varint.write_blob(value)
-    if name in _WHOLES:
-        whole = varint.write(number << 3 | _WHOLE)
-        return lambda value: whole + varint.write(int(value))
+    if name in _INTEGERS:
+        integer = varint.write(number << 3 | _VARINT)
+        return lambda value: integer + varint.write(int(value))
     real = varint.write(number << 3 | _FLOAT)
     return lambda value: real + _PACKED(float(value))
 
@@ -176,16 +170,16 @@ LIFE = 100_000
 WORDS = 200
 _START = datetime(2013, 1, 1)
 _SHARES = (0.6, 0.99)
-"""of trips paid in cash, and by cash or card"""
+"""shares of trips paid in cash, and in cash or by card"""
 
 
 def taxi_csv() -> Iterator[bytes]:
-    """Taxi trips with the columns of the DEBS 2015 challenge."""
-    chance = Random(1)
-    hexes = [b"%032X" % chance.getrandbits(128) for _ in range(2 * TAXIS)]
+    """Generate taxi trips with the columns of the DEBS 2015 challenge."""
+    random = Random(1)
+    hexes = [b"%032X" % random.getrandbits(128) for _ in range(2 * TAXIS)]
     for trip in range(TRIPS):
-        taxi = chance.randrange(TAXIS)
-        yield b",".join((hexes[taxi], hexes[TAXIS + taxi], *_trip(chance, trip)))
+        taxi = random.randrange(TAXIS)
+        yield b",".join((hexes[taxi], hexes[TAXIS + taxi], *_trip(random, trip)))
 
 
 def taxi_json() -> Iterator[bytes]:
@@ -201,54 +195,54 @@ def taxi_protobuf() -> Iterator[bytes]:
 
 
 def building_json() -> Iterator[bytes]:
-    """The sample building, one compact JSON object a second."""
+    """Generate the sample building as compact JSON, one object per second."""
     return map(compact_json, building.events(READINGS))
 
 
 def drifting_json() -> Iterator[bytes]:
-    """A million messages of which everything but the frame changes within every hundred thousand."""
+    """Generate a million messages whose words are all replaced within a hundred thousand."""
     return drifting(DRIFTING, LIFE)
 
 
 def drifting(messages: int, life: int, words: int = WORDS, seed: int = 1) -> Iterator[bytes]:
-    """Messages of four words each, from a vocabulary that is replaced at an even pace.
+    """Generate messages of four words from a vocabulary that is replaced at an even rate.
 
-    life: messages after which no word is left of those that were there
+    life: messages after which all words are replaced
     """
-    chance = Random(seed)
-    vocabulary = [_random_token(chance) for _ in range(words)]
+    random = Random(seed)
+    vocabulary = [_random_token(random) for _ in range(words)]
     for number in range(messages):
         if number * words // life != (number - 1) * words // life:
-            vocabulary[number * words // life % words] = _random_token(chance)
-        who, whom, what, how = (vocabulary[chance.randrange(words)] for _ in range(4))
-        yield b'{"event":%d,"from":"%s","to":"%s","about":"%s","with":"%s"}' % (number, who, whom, what, how)
+            vocabulary[number * words // life % words] = _random_token(random)
+        first, second, third, fourth = (vocabulary[random.randrange(words)] for _ in range(4))
+        yield b'{"event":%d,"from":"%s","to":"%s","about":"%s","with":"%s"}' % (number, first, second, third, fourth)
 
 
-def _random_token(chance: Random) -> bytes:
-    return bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz", k=chance.randrange(8, 25)))
+def _random_token(random: Random) -> bytes:
+    return bytes(random.choices(b"abcdefghijklmnopqrstuvwxyz", k=random.randrange(8, 25)))
 
 
-def _trip(chance: Random, number: int) -> Iterator[bytes]:
-    seconds = 60 * chance.randrange(1, 40)
-    begin = _START + timedelta(seconds=number // 3 // 60 * 60)
-    yield from (_stamp(begin), _stamp(begin + timedelta(seconds=seconds)), b"%d" % seconds)
-    yield _amount(seconds / 240 * chance.uniform(0.6, 1.6))
+def _trip(random: Random, number: int) -> Iterator[bytes]:
+    seconds = 60 * random.randrange(1, 40)
+    start = _START + timedelta(seconds=number // 3 // 60 * 60)
+    yield from (_stamp(start), _stamp(start + timedelta(seconds=seconds)), b"%d" % seconds)
+    yield _amount(seconds / 240 * random.uniform(0.6, 1.6))
     for _ in range(2):
-        yield from (b"%.6f" % chance.gauss(-73.98, 0.02), b"%.6f" % chance.gauss(40.75, 0.02))
-    yield from _fare(chance, 2.5 + seconds // 60 * 0.5)
+        yield from (b"%.6f" % random.gauss(-73.98, 0.02), b"%.6f" % random.gauss(40.75, 0.02))
+    yield from _fare(random, 2.5 + seconds // 60 * 0.5)
 
 
-def _fare(chance: Random, fare: float) -> Iterator[bytes]:
-    paid = chance.random()
-    by_card = _SHARES[0] <= paid < _SHARES[1]
-    tip = round(fare * chance.choice((0.1, 0.15, 0.2)), 2) if by_card else 0.0
-    tolls = 4.8 if chance.random() < 0.03 else 0.0
-    yield b"CRD" if by_card else b"CSH" if paid < _SHARES[0] else b"UNK"
+def _fare(random: Random, fare: float) -> Iterator[bytes]:
+    payment = random.random()
+    by_card = _SHARES[0] <= payment < _SHARES[1]
+    tip = round(fare * random.choice((0.1, 0.15, 0.2)), 2) if by_card else 0.0
+    tolls = 4.8 if random.random() < 0.03 else 0.0
+    yield b"CRD" if by_card else b"CSH" if payment < _SHARES[0] else b"UNK"
     yield from map(_amount, (fare, 0.5, 0.5, tip, tolls, fare + 1.0 + tip + tolls))
 
 
-def _stamp(at: datetime) -> bytes:
-    return at.isoformat(" ").encode()
+def _stamp(instant: datetime) -> bytes:
+    return instant.isoformat(" ").encode()
 
 
 def _amount(value: float) -> bytes:

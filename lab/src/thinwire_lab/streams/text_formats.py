@@ -1,9 +1,4 @@
-"""Each event's JSON through gzip by itself, with the 18 bytes of header and trailer that gzip puts around it.
-
-JSON as any program writes it: one object an event, no spaces, text as UTF-8.
-
-XML: one element an event, one element a property.
-"""
+"""JSON, gzipped JSON and XML of events, as baselines."""
 
 from __future__ import annotations
 
@@ -21,24 +16,21 @@ from thinwire.schema import Schema
 
 
 def to_json(event: Mapping[str, Any], schema: Schema) -> bytes:
-    """The event, or part of it, as compact JSON.
-
-    The schema is not needed: JSON names what it carries. Separators carry no spaces, as Jackson and Gson write by
-    default; a baseline with spaces would be about 80 bytes an event larger and flatter whatever is compared with it.
+    """Return the event, or part of it, as compact JSON, without spaces, which is the default of Jackson and Gson.
 
     >>> from thinwire.schema import Property
     >>> to_json({"sensor": "T1", "on": True, "heat": 20.5}, Schema("rooms", [Property("heat", "number", step="0.1")]))
     b'{"sensor":"T1","on":true,"heat":20.5}'
     """
-    return text(event).encode()
+    return to_text(event).encode()
 
 
-def text(value: Any) -> str:
-    """Compact JSON of any value; instants as ISO 8601, bytes as base64."""
+def to_text(value: Any) -> str:
+    """Return any value as compact JSON; instants as ISO 8601, bytes as base64."""
     try:
         return _JSON.encode(value)
-    except ValueError as problem:
-        raise NotFinite(str(problem)) from None
+    except ValueError as error:
+        raise NotFinite(str(error)) from None
 
 
 def _plain(value: object) -> object:
@@ -55,11 +47,11 @@ _JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=Fa
 
 
 LEVEL = 6
-"""gzip's own default"""
+"""the default of gzip"""
 
 
 def to_gzip_json(event: Mapping[str, Any], schema: Schema) -> bytes:
-    """The event, or part of it, as gzipped compact JSON; no time is stamped, so equal events give equal bytes."""
+    """Return the event, or part of it, as gzipped compact JSON, without a time, so equal events give equal bytes."""
     return gzip.compress(to_json(event, schema), LEVEL, mtime=0)
 
 
@@ -68,7 +60,7 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def to_xml(event: Mapping[str, Any], schema: Schema) -> bytes:
-    """The event, or part of it; nested objects become nested elements, the members of a list elements named `item`.
+    """Return the event, or part of it, as XML. Nested objects are nested elements; list members are named `item`.
 
     >>> from thinwire.schema import Property
     >>> to_xml({"sensor": "T1", "on": True, "heat": 20.5}, Schema("rooms", [Property("heat", "number", step="0.1")]))
@@ -78,7 +70,7 @@ def to_xml(event: Mapping[str, Any], schema: Schema) -> bytes:
 
 
 def _element(name: str, value: Any) -> str:
-    """An element named after the property, where the name is one XML allows."""
+    """Return an element with the name of the property, or `property` if XML does not allow the name."""
     tag, start = (name, name) if _NAME.fullmatch(name) else ("property", f"property name={quoteattr(_text(name))}")
     if value is None:
         return f'<{start} nil="true"/>'
@@ -92,12 +84,12 @@ def _content(value: Any) -> str:
         return "".join(_element("item", inner) for inner in value)
     if isinstance(value, str):
         return escape(_text(value), {"\r": "&#13;"})
-    # booleans, numbers, instants and bytes are written as JSON writes them
-    return text(value).strip('"')
+    # booleans, numbers, instants and bytes are the same as in JSON
+    return to_text(value).strip('"')
 
 
 def _text(value: str) -> str:
     bad = _UNWRITABLE.search(value)
     if bad:
-        raise WrongType("XML cannot carry this control character", character=bad[0], position=bad.start())
+        raise WrongType("XML cannot encode this control character", character=bad[0], position=bad.start())
     return value

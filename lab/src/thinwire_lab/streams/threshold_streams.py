@@ -1,7 +1,7 @@
-"""Streams that thresholds are tried on: recorded minute bars, the market sample, walks, and an attack.
+"""Streams for thresholds: recorded minute bars, the market sample, random walks and an attack.
 
-A stream is a column of ticks. What a tick is, is chosen for each stream: a cent, or such that the change from minute to
-minute has a given standard deviation; then thresholds of one to a few dozen ticks mean the same everywhere.
+A stream is a column of ticks. The size of a tick is chosen for each stream: a cent, or such that the change per minute
+has a given standard deviation, so that thresholds of one to a few dozen ticks are comparable.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from thinwire_lab.workload.samples import market
 Ticks = NDArray[np.int64]
 Streams = dict[str, Ticks]
 
-BARS = "market/us_equity_minute_trade_*.csv.gz"
-"""recorded minute bars, in a folder of recordings"""
+BAR_FILES = "market/us_equity_minute_trade_*.csv.gz"
+"""pattern of recorded minute bars in a folder of recordings"""
 OPENS, CLOSES = 34_200_000, 57_600_000
 """the regular session, in milliseconds since midnight in New York"""
 SIGMA = 2.0
-"""ticks that a minute moves a price by, as a standard deviation, where thresholds are 1 to 63"""
+"""standard deviation of the change per minute in ticks, for thresholds of 1 to 63"""
 
 
 def recorded_bars(folder: Path) -> Streams:
-    """The closes of every symbol and day in cents, regular session, as they were recorded."""
-    files = sorted(folder.glob(BARS))
+    """Read the closing prices of every symbol and day in cents, regular session."""
+    files = sorted(folder.glob(BAR_FILES))
     if not files:
-        raise MissingDataset(folder=str(folder), pattern=BARS)
+        raise MissingDataset(folder=str(folder), pattern=BAR_FILES)
     found: defaultdict[str, list[int]] = defaultdict(list)
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
@@ -44,19 +44,19 @@ def recorded_bars(folder: Path) -> Streams:
 
 
 def sample_bars(sources: int = 30, seed: int = 1, minutes: int = market.DAY_MINUTES) -> Streams:
-    """A day of so many generated stocks, in cents."""
+    """Generate a day of stocks in cents."""
     return {f"sample/{k}": market.closes(minutes, seed, k) for k in range(sources)}
 
 
 def bars(data: Path | str | None, sources: int = 30, seed: int = 1) -> Streams:
-    """Recorded bars where there is a folder of them, at most so many; generated ones otherwise."""
+    """Return at most `sources` recorded bars of a folder, or generated ones without a folder."""
     if data is None:
         return sample_bars(sources, seed)
     return dict(list(recorded_bars(Path(data)).items())[:sources])
 
 
 def scaled(cents: Ticks, sigma: float) -> Ticks:
-    """The same stream in ticks such that its changes have this standard deviation; one that stands still stays so.
+    """Return the stream in ticks such that its changes have a standard deviation. A constant stream is not changed.
 
     >>> scaled(np.array([100, 110, 100, 110]), 2.0).tolist()
     [20, 22, 20, 22]
@@ -68,20 +68,20 @@ def scaled(cents: Ticks, sigma: float) -> Ticks:
 
 
 def walk(events: int, seed: int, largest: int = 3) -> Ticks:
-    """Steps of any size up to the largest, either way."""
+    """Generate steps of any size up to the largest, in both directions."""
     return np.cumsum(np.random.default_rng(seed).integers(-largest, largest + 1, events))
 
 
 def jumping(events: int, seed: int, sigma: float = 2.0) -> Ticks:
-    """Normal steps, and now and then one ten times as large."""
+    """Generate normally distributed steps, some of them ten times as large."""
     rng = np.random.default_rng(seed)
     steps = rng.normal(0.0, sigma, events) + (rng.random(events) < 0.005) * rng.normal(0.0, 10 * sigma, events)
     return np.rint(np.cumsum(steps)).astype(np.int64)
 
 
 def attack(events: int, seed: int, steepness: int = 4, largest: int = 63) -> Ticks:
-    """The published attack on decomposed filters: a threshold is approached by the largest steps allowed and hit
-    exactly, upwards or downwards, again and again.
+    """Generate the published attack on decomposed filters: the largest allowed steps to a threshold, which is hit
+    exactly, upwards or downwards, repeatedly.
 
     >>> int(np.abs(np.diff(attack(1000, seed=1))).max())
     4
@@ -89,7 +89,7 @@ def attack(events: int, seed: int, steepness: int = 4, largest: int = 63) -> Tic
     rng = np.random.default_rng(seed)
     steps: list[int] = []
     while len(steps) < events:
-        threshold, way = int(rng.integers(1, largest + 1)), int(rng.choice([-1, 1]))
-        steps += [way * steepness] * (threshold // steepness)
-        steps += [way * (threshold % steepness)] if threshold % steepness else []
+        threshold, sign = int(rng.integers(1, largest + 1)), int(rng.choice([-1, 1]))
+        steps += [sign * steepness] * (threshold // steepness)
+        steps += [sign * (threshold % steepness)] if threshold % steepness else []
     return np.cumsum(np.array(steps[:events], dtype=np.int64))

@@ -1,5 +1,5 @@
-"""The bars of Spark: the source, reconstruction and the dry run, each beside what a team would do without us.
+"""Benchmarks of Spark: the source, reconstruction, analysis and workloads, each beside a reference method.
 
-A rate is per CPU-second of all processes: this one, the JVM, its Python workers and the broker. Nothing here imports
-pyspark before a bar runs, so that the bars can be listed where it is not installed.
+A rate is per CPU-second of all processes: this one, the JVM, its Python workers and the broker. These modules import
+pyspark when a benchmark runs, so that benchmarks can be listed without it.
 """

@@ -1,14 +1,10 @@
-"""Rows that are made already: a source in Python that has nothing to do, which no other can beat.
+"""The stream that the Spark source is measured on, in the logs of a broker and as a recording.
 
-What it takes is what Spark takes for rows out of Python: carrying Arrow batches to the JVM and making rows of columns.
+It is the feed of the saturation rate: half a frame per event. Four publishers send in turn, 20 frames in a message.
+The JSON topics have the same events. There are 16 rounds of key frames, so that a log can be read in parts.
 
-The stream that the source is measured on, as messages of a log: ours, and the same events as JSON.
-
-It is the feed of the knee: half of the events tell something new, so that half a frame an event travels. Four
-publishers take turns; each gathers twenty frames in a message. Rounds of key frames come sixteen times, so that a log
-can be read in parts.
-
-A broker with the stream in its logs, and the same as a recording.
+`ReadyDataSource` returns the rows of the recording without decoding. No source in Python can be faster: its time is
+that of Spark to carry Arrow batches to the JVM and to make rows of columns.
 """
 
 from __future__ import annotations
@@ -41,25 +37,22 @@ from thinwire_lab.live.live_feed import ROWS, SOURCES, TOLERANCE, TOPIC, Event, 
 
 
 class ReadyDataSource(DataSource):
-    """The batches of a file of Arrow: `path`; in so many parts: `parts`."""
+    """The batches of an Arrow file; options: its `path`, and the number of `parts`."""
 
     @classmethod
     def name(cls) -> str:
-        """What follows `format`."""
         return "ready"
 
     def schema(self) -> StructType:
-        """The columns of the file."""
         with pa.memory_map(self.options["path"]) as file:
             return from_arrow_schema(pa.ipc.open_file(file).schema)
 
     def reader(self, schema: StructType) -> ReadyReader:
-        """Whatever columns are asked for."""
         return ReadyReader(self.options["path"], int(self.options["parts"]), schema.names)
 
 
 class ReadyReader(DataSourceReader):
-    """Hands batches over as they lie there."""
+    """Reads the requested columns of an Arrow file."""
 
     def __init__(self, path: str, parts: int, names: list[str]) -> None:
         self.path = path
@@ -67,11 +60,9 @@ class ReadyReader(DataSourceReader):
         self.names = names
 
     def partitions(self) -> Sequence[InputPartition]:
-        """By number."""
         return [InputPartition(number) for number in range(self.parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Every n-th batch."""
         with pa.memory_map(self.path) as file:
             batches = pa.ipc.open_file(file)
             for number in range(partition.value, batches.num_record_batches, self.parts):
@@ -79,31 +70,31 @@ class ReadyReader(DataSourceReader):
 
 
 def make_ready(recording: Path, topic: str, path: Path) -> None:
-    """Write the rows of a recorded topic into a file, in the very batches that the source would make."""
+    """Write the rows of a recorded topic into a file, in the batches that the source would make."""
     with open_recording(str(recording)) as source:
-        landing, span = LogTable(source, topic), span_of(source, log_of(topic))
-        schema = arrow_of(from_arrow_schema(landing.schema))
+        table, span = LogTable(source, topic), span_of(source, log_of(topic))
+        schema = arrow_of(from_arrow_schema(table.schema))
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
-            for batch in landing.rows(span.first, span.last):
+            for batch in table.rows(span.first, span.last):
                 out.write_batch(fit_columns(batch, schema))
 
 
 PUBLISHERS = 4
-A_TURN = PUBLISHERS * SOURCES
-"""events, one of each source"""
-A_CYCLE = A_TURN * ROWS
-"""events after which the readings begin again"""
+TURN_EVENTS = PUBLISHERS * SOURCES
+"""one event of each source"""
+CYCLE_EVENTS = TURN_EVENTS * ROWS
+"""events after which the readings are repeated"""
 RATE = 2_000.0
-"""events a second, in the time that the events tell"""
+"""events per second by their timestamps"""
 START = 1_700_000_000_000_000
 FRAMES = 20
-"""of a message"""
+"""frames of a message"""
 ROUNDS = 16
-"""of key frames, in the whole stream"""
+"""rounds of key frames in the stream"""
 
 
 class BrokerMessage(NamedTuple):
-    """What a publisher hands to the broker."""
+    """Subject and payload of a message that a publisher sends to the broker."""
 
     subject: str
     payload: bytes
@@ -111,7 +102,7 @@ class BrokerMessage(NamedTuple):
 
 @dataclass
 class EncodedCounts:
-    """How much was told: events, frames and messages."""
+    """Number of events, frames and messages."""
 
     events: int = 0
     frames: int = 0
@@ -119,84 +110,84 @@ class EncodedCounts:
 
     @property
     def share(self) -> float:
-        """Frames an event."""
+        """Frames per event."""
         return self.frames / self.events
 
     @property
     def together(self) -> int:
-        """Events of a message, about."""
+        """Mean number of events of a message."""
         return max(1, round(self.events / self.messages))
 
 
 def turns(events: int) -> Iterator[list[list[Event]]]:
-    """The events by publisher, a turn of all sources at a time."""
+    """Yield the events of all sources by publisher, turn by turn."""
     feeds = [LoadSource(number, PUBLISHERS, RATE, START) for number in range(PUBLISHERS)]
-    for turn in range(events // A_TURN):
+    for turn in range(events // TURN_EVENTS):
         yield [feed.due(START + (turn + 1) * feed.period - 1) for feed in feeds]
 
 
-def every(events: int) -> Iterator[Event]:
-    """The events one by one."""
+def all_events(events: int) -> Iterator[Event]:
+    """Yield the events in order."""
     for turn in turns(events):
-        for some in turn:
-            yield from some
+        for own in turn:
+            yield from own
 
 
-def thin(events: int, told: EncodedCounts) -> Iterator[BrokerMessage]:
-    """The messages of our publishers; `told` counts along."""
+def encode_frames(events: int, counts: EncodedCounts) -> Iterator[BrokerMessage]:
+    """Yield the messages of our publishers and update the counts."""
     seconds = events / RATE
     config = StreamConfig(demand=Demand(default_tolerance=TOLERANCE), key_frame_interval=seconds / ROUNDS)
-    out = [_Out(f"p{number}", config) for number in range(PUBLISHERS)]
+    publishers = [_FramePublisher(f"p{number}", config) for number in range(PUBLISHERS)]
     for turn in turns(events):
-        for one, some in zip(out, turn, strict=True):
-            told.events += len(some)
-            for event in some:
-                yield from one.publish(event)
-    for one in out:
-        yield from one.end(START / 1e6 + seconds)
-    told.frames = sum(one.frames for one in out)
-    told.messages = sum(one.messages for one in out)
+        for publisher, own in zip(publishers, turn, strict=True):
+            counts.events += len(own)
+            for event in own:
+                yield from publisher.publish(event)
+    for publisher in publishers:
+        yield from publisher.end(START / 1e6 + seconds)
+    counts.frames = sum(publisher.frames for publisher in publishers)
+    counts.messages = sum(publisher.messages for publisher in publishers)
 
 
-def as_json(events: int, topic: str, together: int) -> Iterator[BrokerMessage]:
-    """The same events as lines of JSON, so many in a message."""
-    waiting: list[list[str]] = [[] for _ in range(PUBLISHERS)]
+def encode_json(events: int, topic: str, together: int) -> Iterator[BrokerMessage]:
+    """Yield the same events as JSON lines, `together` of them in a message."""
+    pending: list[list[str]] = [[] for _ in range(PUBLISHERS)]
     for turn in turns(events):
-        for number, some in enumerate(turn):
-            waiting[number] += [json.dumps(event, separators=(",", ":")) for event in some]
-            while len(waiting[number]) >= together:
-                yield _lines(topic, number, waiting[number][:together])
-                del waiting[number][:together]
-    for number, lines in enumerate(waiting):
+        for number, own in enumerate(turn):
+            pending[number] += [json.dumps(event, separators=(",", ":")) for event in own]
+            while len(pending[number]) >= together:
+                yield _json_message(topic, number, pending[number][:together])
+                del pending[number][:together]
+    for number, lines in enumerate(pending):
         if lines:
-            yield _lines(topic, number, lines)
+            yield _json_message(topic, number, lines)
 
 
-def _lines(topic: str, publisher: int, lines: list[str]) -> BrokerMessage:
+def _json_message(topic: str, publisher: int, lines: list[str]) -> BrokerMessage:
     return BrokerMessage(data_subject(topic, f"p{publisher}"), "\n".join(lines).encode())
 
 
 @dataclass
-class _Out:
-    """A publisher, and the frames that wait for others."""
+class _FramePublisher:
+    """A stream encoder and its pending frames."""
 
     name: str
     config: StreamConfig
     frames: int = 0
     messages: int = 0
-    waiting: list[bytes] = field(default_factory=list)
+    pending: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.publisher = StreamEncoder(feed_schema(), self.config, name=self.name, now=START / 1e6)
+        self.encoder = StreamEncoder(feed_schema(), self.config, name=self.name, now=START / 1e6)
 
     def publish(self, event: Event) -> Iterator[BrokerMessage]:
         now = event["time"] / 1e6
-        started = [] if self.frames else self.publisher.start(now)
-        yield from self._take(started + self.publisher.publish(event, now))
+        started = [] if self.frames else self.encoder.start(now)
+        yield from self._take(started + self.encoder.publish(event, now))
 
     def end(self, now: float) -> Iterator[BrokerMessage]:
-        """Tell of the events that were passed over in silence, and let everything go."""
-        yield from self._take(self.publisher.heartbeat(now))
+        """Send a heartbeat for the suppressed events, and all pending frames."""
+        yield from self._take(self.encoder.heartbeat(now))
         yield from self._send()
 
     def _take(self, frames: list[bytes]) -> Iterator[BrokerMessage]:
@@ -207,27 +198,27 @@ class _Out:
                 self.messages += 1
                 yield BrokerMessage(key_subject(TOPIC, self.name), frame)
             else:
-                self.waiting.append(frame)
-                if len(self.waiting) == FRAMES:
+                self.pending.append(frame)
+                if len(self.pending) == FRAMES:
                     yield from self._send()
 
     def _send(self) -> Iterator[BrokerMessage]:
-        if self.waiting:
+        if self.pending:
             self.messages += 1
-            yield BrokerMessage(data_subject(TOPIC, self.name), join(self.waiting))
-            self.waiting = []
+            yield BrokerMessage(data_subject(TOPIC, self.name), join(self.pending))
+            self.pending = []
 
 
 BATCHED, SINGLE = "bench.json.batched", "bench.json.single"
-"""topics of the JSON logs: messages of as many events as ours have, and of one event each"""
+"""topics of the JSON logs: with as many events in a message as ours, and with one event"""
 WAVE = 1_000
-"""messages after which the broker's acknowledgement is waited for"""
+"""messages after which the publisher waits for an acknowledgement"""
 
 
 class BenchSite:
-    """A broker whose logs are filled one by one; `told`: what our publishers told.
+    """A broker with the logs of the stream.
 
-    recording, ready: where our log goes as files, and as rows that are made already
+    counts: of our log; recording, ready: our log as a recording, and as rows in an Arrow file
     """
 
     def __init__(self, url: str, folder: Path, events: int) -> None:
@@ -235,29 +226,28 @@ class BenchSite:
         self.events = events
         self.recording = folder / "recording"
         self.ready = folder / "ready.arrow"
-        self.told = EncodedCounts()
+        self.counts = EncodedCounts()
 
     def publish(self) -> None:
-        """Ours."""
         asyncio.run(self._publish())
 
     def publish_json(self, topic: str, events: int, together: int) -> None:
-        """The first events of the same stream as JSON."""
-        asyncio.run(self._fill(topic, as_json(events, topic, together)))
+        """Publish the first events of the same stream as JSON."""
+        asyncio.run(self._fill(topic, encode_json(events, topic, together)))
 
     def record(self) -> None:
-        """Our log into files, as `thinwire record` does it."""
+        """Record our log, as `thinwire record` does."""
         asyncio.run(self._record())
 
     async def _publish(self) -> None:
         async with connect(self.url) as bus:
             await bus.register(feed_schema())
-        await self._fill(TOPIC, thin(self.events, self.told))
+        await self._fill(TOPIC, encode_frames(self.events, self.counts))
 
     async def _fill(self, topic: str, messages: Iterable[BrokerMessage]) -> None:
         async with connect(self.url) as bus:
             await bus.broker.open_log(log_of(topic), [publisher_subjects(topic)])
-            sent = await _in_waves(bus.broker, log_of(topic), messages)
+            sent = await _store_in_waves(bus.broker, log_of(topic), messages)
             stored = (await bus.broker.span(log_of(topic))).messages
         if stored != sent:
             raise RuntimeError(f"the broker has stored {stored:,} of {sent:,} messages")
@@ -272,15 +262,15 @@ class BenchSite:
 
 @contextmanager
 def site(events: int) -> Iterator[BenchSite]:
-    """A broker of one's own, with our log filled."""
+    """Start a broker and publish our log."""
     with TemporaryDirectory(prefix="thinwire-bench-") as folder, EmbeddedServer() as server:
-        made = BenchSite(server.url, Path(folder), events)
-        made.publish()
-        yield made
+        system = BenchSite(server.url, Path(folder), events)
+        system.publish()
+        yield system
 
 
-async def _in_waves(broker: Broker, log: str, messages: Iterable[BrokerMessage]) -> int:
-    """Store messages in their order. One connection keeps it, so whoever is acknowledged vouches for those before."""
+async def _store_in_waves(broker: Broker, log: str, messages: Iterable[BrokerMessage]) -> int:
+    """Store messages in order. A connection keeps the order, so an acknowledgement covers all earlier messages."""
     sent, last = 0, None
     for message in messages:
         if last is not None:

@@ -1,7 +1,4 @@
-"""Processor time and memory of this process and everything below it, and methods that take turns.
-
-The session that bars run in.
-"""
+"""Processor time and memory of this process and its descendants, races between methods, and the Spark session."""
 
 from __future__ import annotations
 
@@ -17,65 +14,67 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-EVERY = 0.5
-"""seconds between two looks at the processes"""
+SAMPLE_INTERVAL = 0.5
 
 WORKER = "pyspark.daemon"
-"""in the command of Python workers, and of the process that they are forked from"""
+"""part of the command of Python workers, and of the process that forks them"""
 
 
-class Spent(NamedTuple):
-    """What a run took: processor seconds of all processes, and seconds on the clock."""
+class Usage(NamedTuple):
+    """Processor seconds of all processes, and seconds by the clock."""
 
     cpu: float
     wall: float
 
 
 class Processes:
-    """Processor time of this process, those below it and those of them that have ended.
+    """Processor time of this process and its descendants, including those that have ended.
 
-    Nobody waits for a Python worker of Spark when it ends, so that the system forgets what it has used; here what was
-    seen of it last counts on.
+    The parent of a Python worker of Spark does not wait for it, so the system forgets its time when it ends. The last
+    sample of such a worker is kept.
     """
 
     def __init__(self) -> None:
-        self._here: dict[tuple[int, float], float] = {}
+        self._others: dict[tuple[int, float], float] = {}
         self._workers: dict[tuple[int, float], float] = {}
 
-    def look(self) -> None:
-        """See what everybody has used so far."""
+    def sample(self) -> None:
+        """Update the processor time of all processes."""
         import psutil
 
-        self._here.clear()
+        self._others.clear()
         for process in _tree():
             try:
                 times, key = process.cpu_times(), (process.pid, process.create_time())
                 worker = key in self._workers or WORKER in process.cmdline()
             except psutil.Error:
                 continue
-            waited_for = times.children_user + times.children_system
-            (self._workers if worker else self._here)[key] = times.user + times.system + waited_for
+            of_children = times.children_user + times.children_system
+            (self._workers if worker else self._others)[key] = times.user + times.system + of_children
 
     @property
     def cpu(self) -> float:
-        """Seconds, as of the last look."""
-        return sum(self._here.values()) + sum(self._workers.values())
+        """Seconds up to the last sample."""
+        return sum(self._others.values()) + sum(self._workers.values())
 
 
-def spent(action: Callable[[], object], *, alone: bool = False) -> Spent:
-    """What an action takes; alone: it runs in this process and nowhere else, of which only the own time counts."""
+def measure_usage(action: Callable[[], object], *, alone: bool = False) -> Usage:
+    """Return the usage of an action.
+
+    alone: whether it runs in this process only, so that only its own time counts
+    """
     if alone:
-        used, begun = process_time(), perf_counter()
+        used, started = process_time(), perf_counter()
         action()
-        return Spent(process_time() - used, perf_counter() - begun)
+        return Usage(process_time() - used, perf_counter() - started)
     processes = Processes()
-    processes.look()
-    used, begun = processes.cpu, perf_counter()
-    with _Looking(processes.look):
+    processes.sample()
+    used, started = processes.cpu, perf_counter()
+    with _Sampling(processes.sample):
         action()
-    wall = perf_counter() - begun
-    processes.look()
-    return Spent(processes.cpu - used, wall)
+    wall = perf_counter() - started
+    processes.sample()
+    return Usage(processes.cpu - used, wall)
 
 
 def race(
@@ -85,48 +84,49 @@ def race(
     *,
     warm: bool = True,
     alone: Collection[str] = (),
-) -> dict[str, list[Spent]]:
-    """Run all methods in every round, each round in another order; before that once, uncounted, where `warm` is set.
+) -> dict[str, list[Usage]]:
+    """Run all methods in every round, each round in another order.
 
-    alone: methods that run in this process and nowhere else, of which only its own time counts
+    warm: whether an uncounted round comes first
+    alone: methods that run in this process only, so that only its own time counts
     """
     names = list(methods)
-    found: dict[str, list[Spent]] = {name: [] for name in names}
+    found: dict[str, list[Usage]] = {name: [] for name in names}
     for number in range(0 if warm else 1, rounds + 1):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            took = spent(methods[name], alone=name in alone)
+            usage = measure_usage(methods[name], alone=name in alone)
             if number:
-                found[name].append(took)
+                found[name].append(usage)
         progress(number / rounds)
     return found
 
 
-def ratio(of: list[Spent], to: list[Spent]) -> float:
-    """The median over rounds of the processor time of one method as a multiple of another's.
+def ratio(of: list[Usage], to: list[Usage]) -> float:
+    """Return the median over rounds of the processor time of one method as a multiple of that of another.
 
-    >>> ratio([Spent(2.0, 9.0), Spent(3.0, 9.0)], [Spent(1.0, 9.0), Spent(1.0, 9.0)])
+    >>> ratio([Usage(2.0, 9.0), Usage(3.0, 9.0)], [Usage(1.0, 9.0), Usage(1.0, 9.0)])
     2.5
     """
     return median(mine.cpu / theirs.cpu for mine, theirs in zip(of, to, strict=True))
 
 
-def rate(items: int, runs: list[Spent]) -> float:
-    """Items a processor second, the median over rounds.
+def rate(items: int, runs: list[Usage]) -> float:
+    """Return the items per processor second, the median over rounds.
 
-    >>> rate(300, [Spent(2.0, 1.0), Spent(3.0, 1.0), Spent(4.0, 1.0)])
+    >>> rate(300, [Usage(2.0, 1.0), Usage(3.0, 1.0), Usage(4.0, 1.0)])
     100.0
     """
     return median(items / run.cpu for run in runs)
 
 
-class _Looking:
-    """Looks again and again while it is open."""
+class _Sampling:
+    """Calls a function repeatedly while it is open."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look_once = look
-        self._over = Event()
-        self._thread = Thread(target=self._look_again, daemon=True)
+    def __init__(self, sample: Callable[[], None]) -> None:
+        self._sample_once = sample
+        self._closed = Event()
+        self._thread = Thread(target=self._sample_repeatedly, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -135,63 +135,63 @@ class _Looking:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._closed.set()
         self._thread.join()
 
-    def _look_again(self) -> None:
-        while not self._over.wait(EVERY):
-            self._look_once()
+    def _sample_repeatedly(self) -> None:
+        while not self._closed.wait(SAMPLE_INTERVAL):
+            self._sample_once()
 
 
-class Peak(_Looking):
-    """The most memory that was resident while it is open: of all processes together, and of the largest worker."""
+class Peak(_Sampling):
+    """Peak resident memory while it is open: of all processes together, and of the largest worker."""
 
     def __init__(self) -> None:
-        super().__init__(self._look)
+        super().__init__(self._sample)
         self.all = self.worker = 0
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         import psutil
 
-        together = 0
-        for place, process in enumerate(_tree()):
+        total = 0
+        for index, process in enumerate(_tree()):
             try:
                 memory, name = int(process.memory_info().rss), process.name()
             except psutil.Error:
                 continue
-            together += memory
-            if place and "python" in name:
+            total += memory
+            if index and "python" in name:
                 self.worker = max(self.worker, memory)
-        self.all = max(self.all, together)
+        self.all = max(self.all, total)
 
 
 def _tree() -> list[Any]:
-    """This process first."""
+    """Return this process and its descendants."""
     import psutil
 
-    here = psutil.Process()
-    return [here, *here.children(recursive=True)]
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
 
 
-TWO = "local[2]"
-SHUFFLED = 8
-"""parts after a shuffle, for every method alike; the default of 200 is for clusters"""
+TWO_CORES = "local[2]"
+SHUFFLE_PARTITIONS = 8
+"""for every method; the default of 200 is for clusters"""
 MEMORY = "4g"
 
 
 @contextmanager
-def running(master: str = TWO) -> Iterator[SparkSession]:
-    """A session of one's own, stopped at the end."""
+def spark_session(master: str = TWO_CORES) -> Iterator[SparkSession]:
+    """Open a session that is stopped at the end."""
     from thinwire.spark.session import session
 
-    settings = {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHUFFLED)}
-    made = session(master, app="thinwire bench", ship=False, **settings)
+    settings = {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)}
+    spark = session(master, app="thinwire bench", ship=False, **settings)
     try:
-        yield made
+        yield spark
     finally:
-        made.stop()
+        spark.stop()
 
 
 def drain(rows: DataFrame) -> None:
-    """Make all rows with all their columns, and throw them away."""
+    """Compute all rows with all columns and discard them."""
     rows.write.format("noop").mode("overwrite").save()

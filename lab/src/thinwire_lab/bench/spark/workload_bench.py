@@ -1,7 +1,7 @@
-"""Generating workloads of growing size, and assigning the subscribers of one: time, memory and what is gained.
+"""Benchmarks of wide-area workloads on Spark: generation at growing sizes, and assignment of subscribers to brokers.
 
-Generation runs in a process of its own, with a driver of one gigabyte: memory is that of all processes below it. Quick
-runs have no bars: with a dozen brokers there is little to gain, and starting outweighs the rows.
+Generation runs in a process of its own, with a driver of one gigabyte; memory is that of all its descendants. Quick
+runs have no required results: with a dozen brokers there is little to gain, and the start of a job outweighs the rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.spark.process_usage import TWO, Peak, Spent, running, spent
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
+from thinwire_lab.bench.spark.process_usage import TWO_CORES, Peak, Usage, measure_usage, spark_session
 from thinwire_lab.workload.assignment import AssignmentCosts, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
@@ -24,17 +24,17 @@ from thinwire_lab.workload.recipe import Recipe
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MINUTES, GIGABYTES = 5, 4
-MORE, LESS = 1.1, 0.8
-"""what a joint policy may be worse by in one thing, and must be better by in the other"""
+MAX_MINUTES, MAX_GIGABYTES = 5, 4
+MAX_LOSS, MAX_GAIN_RATIO = 1.1, 0.8
+"""a joint policy may be worse by the first factor in one measure, and must be better by the second in the other"""
 
 
 class WorkloadSizes(NamedTuple):
-    """How much is generated, and assigned.
+    """Sizes of the workloads.
 
-    generated: subscriptions, and as many events, of each run; one of `warm` comes before them, uncounted
+    generated: subscriptions, and as many events, of each run; an uncounted run of size `warm` comes first
     subscriptions, brokers: of the workload that is assigned
-    judged: whether it is enough for the bars
+    judged: whether the sizes suffice for required results
     """
 
     generated: tuple[int, ...]
@@ -53,104 +53,107 @@ QUICK = WorkloadSizes((4_000, 20_000), 4_000, 4_000, 12)
 
 
 class WorkloadSize(NamedTuple):
-    """One size: rows of each kind, what they took, and the most memory meanwhile, in bytes."""
+    """Rows of each kind, usage, and peak memory in bytes."""
 
     rows: int
-    took: Spent
+    usage: Usage
     memory: int
 
 
 def generation(setting: Setting) -> Iterator[Row]:
-    """One run for each size, so many subscriptions and as many events."""
+    """Generate each size once."""
     sizes = WorkloadSizes.of(setting)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-        found = fresh.submit(_alone, sizes).result()
-    yield from growth(found, sizes.judged)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        found = executor.submit(_generate_alone, sizes).result()
+    yield from generation_rows(found, sizes.judged)
 
 
-def growth(found: Sequence[WorkloadSize], judged: bool = True) -> Iterator[Row]:
-    """Time and memory of each size, the last one held against the bars, and what a row costs from one to the next."""
-    for one in found:
-        last = judged and one is found[-1]
-        how = f"{one.took.cpu:,.1f} CPU-s, {1e6 * one.took.cpu / one.rows:,.2f} us a pair of rows, one run on {TWO}"
-        name = f"generate, {one.rows:,} subscriptions and events"
-        yield Row(f"{name}: on the clock", "s", one.took.wall, high=60.0 * MINUTES if last else None, how=how)
-        high = 1000.0 * GIGABYTES if last else None
-        yield Row(f"{name}: peak memory of all processes", "MB", one.memory / 1e6, high=high, how=f"on {TWO}")
+def generation_rows(found: Sequence[WorkloadSize], judged: bool = True) -> Iterator[Row]:
+    """Return time and memory of each size, with required results for the last, and the growth per row."""
+    for size in found:
+        last = judged and size is found[-1]
+        each = 1e6 * size.usage.cpu / size.rows
+        how = f"{size.usage.cpu:,.1f} CPU-s, {each:,.2f} us a pair of rows, one run on {TWO_CORES}"
+        name = f"generate, {size.rows:,} subscriptions and events"
+        yield Row(f"{name}: on the clock", "s", size.usage.wall, high=60.0 * MAX_MINUTES if last else None, how=how)
+        high = 1000.0 * MAX_GIGABYTES if last else None
+        yield Row(f"{name}: peak memory of all processes", "MB", size.memory / 1e6, high=high, how=f"on {TWO_CORES}")
     for before, after in pairwise(found):
         name = f"generate: CPU time a row with {after.rows:,} to that with {before.rows:,}"
-        value = after.took.cpu / after.rows / (before.took.cpu / before.rows)
-        yield Row(name, "times", value, how="one run each; 1 is linear, less where starting weighs")
+        value = after.usage.cpu / after.rows / (before.usage.cpu / before.rows)
+        yield Row(name, "times", value, how="one run each; 1 is linear, less if the start of the job dominates")
 
 
-def _alone(sizes: WorkloadSizes) -> list[WorkloadSize]:
+def _generate_alone(sizes: WorkloadSizes) -> list[WorkloadSize]:
     from thinwire.spark.session import session
 
-    spark = session(TWO, app="thinwire bench", ship=False, **{"spark.driver.memory": "1g"})
+    spark = session(TWO_CORES, app="thinwire bench", ship=False, **{"spark.driver.memory": "1g"})
     try:
-        return generated(spark, sizes)
+        return measure_generation(spark, sizes)
     finally:
         spark.stop()
 
 
-def generated(spark: SparkSession, sizes: WorkloadSizes) -> list[WorkloadSize]:
-    """What each size took."""
+def measure_generation(spark: SparkSession, sizes: WorkloadSizes) -> list[WorkloadSize]:
+    """Return the usage of each size."""
     from thinwire_lab.workload.spark.workload_folder import generate
 
     found = []
     for rows in (sizes.warm, *sizes.generated):
         recipe = Recipe(subscriptions=rows, events=rows, brokers=sizes.brokers, seed=7)
         with TemporaryDirectory(prefix="thinwire-bench-") as folder, Peak() as peak:
-            took = spent(partial(generate, spark, builtin(), recipe, Path(folder) / "wide"))
-        found.append(WorkloadSize(rows, took, peak.all))
+            usage = measure_usage(partial(generate, spark, builtin(), recipe, Path(folder) / "wide"))
+        found.append(WorkloadSize(rows, usage, peak.all))
     return found[1:]
 
 
 def assignment(setting: Setting) -> Iterator[Row]:
-    """All policies on one workload."""
-    with running() as spark:
-        yield from assigned(spark, WorkloadSizes.of(setting))
+    """Assign one workload with all policies."""
+    with spark_session() as spark:
+        yield from assign_in_session(spark, WorkloadSizes.of(setting))
 
 
-def assigned(spark: SparkSession, sizes: WorkloadSizes) -> Iterator[Row]:
-    """What the joint policies gain, and what it takes to find out."""
+def assign_in_session(spark: SparkSession, sizes: WorkloadSizes) -> Iterator[Row]:
+    """Return the gains of the joint policies and the processor time."""
     from thinwire_lab.workload.spark.assignment_job import assign
     from thinwire_lab.workload.spark.workload_folder import generate
 
     wanted = policies("all")
     recipe = Recipe(subscriptions=sizes.subscriptions, events=10_000, brokers=sizes.brokers, seed=7)
     with TemporaryDirectory(prefix="thinwire-bench-") as folder:
-        place = Path(folder) / "wide"
-        generate(spark, builtin(), recipe, place)
-        answers: list[list[AssignmentCosts]] = []
-        took = spent(lambda: answers.append(assign(spark, place, wanted)[1]))
-    found = {policy.name: own for policy, own in zip(wanted, answers[0], strict=True)}
+        workload = Path(folder) / "wide"
+        generate(spark, builtin(), recipe, workload)
+        results: list[list[AssignmentCosts]] = []
+        usage = measure_usage(lambda: results.append(assign(spark, workload, wanted)[1]))
+    found = {policy.name: own for policy, own in zip(wanted, results[0], strict=True)}
     how = f"{sizes.subscriptions:,} subscriptions, {sizes.brokers} brokers, built-in summary, 2,000 events"
-    yield from gains(found, how, sizes.judged)
-    told = f"{how}; {took.wall:,.0f} s on the clock, {len(wanted)} policies on {TWO}"
-    yield Row("assign: CPU time of all policies", "s", took.cpu, how=told)
+    yield from gain_rows(found, how, sizes.judged)
+    details = f"{how}; {usage.wall:,.0f} s on the clock, {len(wanted)} policies on {TWO_CORES}"
+    yield Row("assign: CPU time of all policies", "s", usage.cpu, how=details)
 
 
-def gains(found: Mapping[str, AssignmentCosts], how: str, judged: bool = True) -> Iterator[Row]:
-    """What the joint policies gain over each of the two extremes."""
+def gain_rows(found: Mapping[str, AssignmentCosts], how: str, judged: bool = True) -> Iterator[Row]:
+    """Return the gains of the joint policies over each of the two extremes."""
     near, similar = found["proximity"], found["interest"]
     joint = {name: own for name, own in found.items() if name.startswith("joint")}
-    quick = {name: own for name, own in joint.items() if own.p90 <= MORE * near.p90}
-    thin = {name: own for name, own in joint.items() if own.wasted <= MORE * similar.wasted}
-    title = f"assign jointly, p90 at most {MORE:g}x of proximity's: wasted deliveries to proximity's"
-    yield _gain(title, {name: own.wasted / near.wasted for name, own in quick.items()}, found, how, judged)
-    title = f"assign jointly, waste at most {MORE:g}x of interest's: p90 to interest's"
-    yield _gain(title, {name: own.p90 / similar.p90 for name, own in thin.items()}, found, how, judged)
+    fast = {name: own for name, own in joint.items() if own.p90 <= MAX_LOSS * near.p90}
+    lean = {name: own for name, own in joint.items() if own.wasted <= MAX_LOSS * similar.wasted}
+    title = f"assign jointly, p90 at most {MAX_LOSS:g}x of proximity's: wasted deliveries to proximity's"
+    yield _gain_row(title, {name: own.wasted / near.wasted for name, own in fast.items()}, found, how, judged)
+    title = f"assign jointly, waste at most {MAX_LOSS:g}x of interest's: p90 to interest's"
+    yield _gain_row(title, {name: own.p90 / similar.p90 for name, own in lean.items()}, found, how, judged)
 
 
-def _gain(title: str, values: Mapping[str, float], found: Mapping[str, AssignmentCosts], how: str, judged: bool) -> Row:
-    high = LESS if judged else None
+def _gain_row(
+    title: str, values: Mapping[str, float], found: Mapping[str, AssignmentCosts], how: str, judged: bool
+) -> Row:
+    high = MAX_GAIN_RATIO if judged else None
     if not values:
         return Row(title, "times", high=high, how=how, note="no joint policy is within that", sound=not judged)
     best = min(values, key=lambda name: values[name])
-    told = ", ".join(f"{name}: {found[name].wasted:.2f} wasted, p90 {found[name].p90:.1f} ms" for name in
+    costs = ", ".join(f"{name}: {found[name].wasted:.2f} wasted, p90 {found[name].p90:.1f} ms" for name in
                      ("proximity", best, "interest"))  # fmt: skip
-    return Row(title, "times", values[best], high=high, how=f"{told}; {how}")
+    return Row(title, "times", values[best], high=high, how=f"{costs}; {how}")
 
 
-BARS = [Bar("generation", generation), Bar("assignment", assignment)]
+BENCHMARKS = [Benchmark("generation", generation), Benchmark("assignment", assignment)]

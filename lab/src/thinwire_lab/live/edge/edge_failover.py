@@ -1,7 +1,7 @@
-"""The edge in mid-run: the rate of one topic triples, or a host is killed. When is every promise kept again?
+"""Failover of edge hosts: the rate of one topic triples, or a host is killed, and latency limits hold again.
 
-Twelve topics on emulated hosts, time-scaled: a message takes a tenth of a second where the published ones took a few
-hundredths, so that what the machine itself takes weighs little. Brokers, hosts, leases, logs and moves are real.
+Twelve topics run on emulated hosts with stretched time: a message takes a tenth of a second instead of the published
+few hundredths, so that the overhead of the machine counts less. Brokers, hosts, leases, logs and moves are real.
 """
 
 from __future__ import annotations
@@ -9,53 +9,49 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import ProcessGroup, WorkerProcess
 from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
 from thinwire.edge.assignment import find_running_hosts, propose_hosts
 from thinwire.edge.placement_files import read_model
 from thinwire.placement.hosts import Vector
-from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
+from thinwire_lab.live.edge.edge_load import Collector, EdgeDelivery, TopicStream, schedule, send
+from thinwire_lab.live.live_system import LiveSystem
 
-TOPICS, HOSTS, CORES, TOGETHER = 12, 3, 2, 6
-RATE, INTERVAL, PROMISE = 2.5, 0.1, 1.0
+TOPICS, HOSTS, CORES, MAX_TOPICS = 12, 3, 2, 6
+RATE, INTERVAL, MAX_P90 = 2.5, 0.1, 1.0
 WINDOW = 10.0
-"""seconds of messages over which a promise is judged: of fewer, one burst would be more than a tenth"""
-SHORTER = 5.0
-"""the same, told beside it: how the scene was judged at first"""
-DISTURBED = 0.25
-"""seconds that one message in a hundred may be sent late; beyond that the machine was busy with something else"""
-AHEAD = 1.0
+"""seconds of messages over which the p90 is computed: in shorter windows one burst would be more than a tenth"""
+SHORT_WINDOW = 5.0
+"""a shorter window, reported beside"""
+MAX_LATENESS = 0.25
+"""seconds by which one message in a hundred may be sent late; beyond that other load disturbed the run"""
+LEAD = 1.0
 
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class EdgeRecovery:
-    """What became of a run.
+    """The result of a run. Times are in seconds from the incident; None if something did not happen.
 
-    broken: was any promise broken after the incident? restored: seconds from it until all were kept for good, None
-    where they never were; shorter: the same, judged over shorter windows; taken: until the first result of a topic that
-    had lost its host
-    alone: until the promise of the topic with the tripled rate would have been kept for good, had it had a host to
-    itself from the incident on: no controller does better; None where it would not have been, or no rate was tripled
-    lost, repeated: messages without a result, and results that came twice
-    moved: topics that were moved; lateness: seconds within which 99 in 100 messages were sent
+    broken: whether a latency limit was broken after the incident
+    restored: until all limits hold to the end of the run; restored_short: the same with shorter windows
+    taken_over: until every topic of the killed host has a result again
+    alone: until the limit of the topic with the tripled rate holds if it has a host to itself from the incident on; no
+    controller is faster
+    lost, repeated: messages without a result, and results that arrived twice
+    moved: topics that were moved; lateness: seconds within which 99 of 100 messages were sent
     """
 
     messages: int
     broken: bool
     restored: float | None
-    shorter: float | None
-    taken: float | None
+    restored_short: float | None
+    taken_over: float | None
     alone: float | None
     lost: int
     repeated: int
@@ -64,145 +60,140 @@ class EdgeRecovery:
 
     @property
     def disturbed(self) -> bool:
-        return self.lateness > DISTURBED
+        return self.lateness > MAX_LATENESS
 
 
-async def tripled(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
-    """One topic's rate triples after `before` seconds, for the `after` seconds that are left."""
-    dice = np.random.Generator(np.random.PCG64(seed))
-    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
-    more = before + schedule(2 * RATE, after, "poisson", dice)
+async def triple_rate(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
+    """Triple the rate of one topic after `before` seconds, for the remaining `after` seconds."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", generator)) for name in _names()]
+    more = before + schedule(2 * RATE, after, "poisson", generator)
     streams[0] = TopicStream(streams[0].topic, np.sort(np.concatenate([streams[0].times, more])))
     found = await _run(streams, before, after, progress)
-    alone = restored_after({"": alone_since(streams[0].times, before)}, before, before + after)
+    alone = find_restored({"": serve_alone(streams[0].times, before)}, before, before + after)
     return replace(found, alone=alone)
 
 
-async def killed(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
-    """A host is killed with SIGKILL after `before` seconds, and does not come back."""
-    dice = np.random.Generator(np.random.PCG64(seed))
-    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
+async def kill_host(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
+    """Kill a host with SIGKILL after `before` seconds. It is not restarted."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", generator)) for name in _names()]
     return await _run(streams, before, after, progress, kill=True)
 
 
-def restored_after(
-    met: Mapping[str, Sequence[Late]], since: float, end: float, promise: float = PROMISE, window: float = WINDOW
+def find_restored(
+    deliveries: Mapping[str, Sequence[EdgeDelivery]],
+    since: float,
+    end: float,
+    limit: float = MAX_P90,
+    window: float = WINDOW,
 ) -> float | None:
-    """Seconds from an instant until every topic keeps its promise, window after window, to the end.
+    """Return the seconds from `since` until the p90 of every topic is within the limit in all windows to the end.
 
-    >>> late = [Late(float(due), 3.0 if 10 <= due < 14 else 0.2) for due in range(60)]
-    >>> restored_after({"a": late}, since=8.0, end=60.0)  # one late message in ten is within the promise
+    >>> slow = [EdgeDelivery(float(due), 3.0 if 10 <= due < 14 else 0.2) for due in range(60)]
+    >>> find_restored({"a": slow}, since=8.0, end=60.0)  # the p90 allows one slow message in ten
     5.0
-    >>> restored_after({"a": [Late(float(due), 3.0) for due in range(60)]}, since=8.0, end=60.0) is None
+    >>> find_restored({"a": [EdgeDelivery(float(due), 3.0) for due in range(60)]}, since=8.0, end=60.0) is None
     True
     """
     steps = int(end - window - since)
-    kept = [all(_keeps(late, since + step, promise, window) for late in met.values()) for step in range(steps + 1)]
-    if not kept or not kept[-1]:
+    starts = [since + step for step in range(steps + 1)]
+    held = [all(_is_within(own, start, limit, window) for own in deliveries.values()) for start in starts]
+    if not held or not held[-1]:
         return None
-    return float(max((step + 1 for step, good in enumerate(kept) if not good), default=0))
+    return float(max((step + 1 for step, good in enumerate(held) if not good), default=0))
 
 
-def alone_since(times: Vector, since: float) -> list[Late]:
-    """What becomes of messages that have a worker to themselves, each of the same work, from an instant on.
+def serve_alone(times: Vector, since: float) -> list[EdgeDelivery]:
+    """Return the deliveries of messages that have a worker to themselves from `since` on.
 
-    >>> [round(late.latency, 2) for late in alone_since(np.array([1.0, 2.0, 2.05, 2.3]), since=1.5)]
+    >>> [round(delivery.latency, 2) for delivery in serve_alone(np.array([1.0, 2.0, 2.05, 2.3]), since=1.5)]
     [0.1, 0.15, 0.1]
     """
     done, found = since, []
     for due in times[times >= since].tolist():
         done = max(done, due) + INTERVAL
-        found.append(Late(due, done - due))
+        found.append(EdgeDelivery(due, done - due))
     return found
 
 
-def _keeps(late: Sequence[Late], start: float, promise: float, window: float) -> bool:
-    some = sorted(one.latency for one in late if start <= one.due < start + window)
-    return not some or some[math.ceil(0.9 * len(some)) - 1] <= promise
+def _is_within(deliveries: Sequence[EdgeDelivery], start: float, limit: float, window: float) -> bool:
+    latencies = sorted(delivery.latency for delivery in deliveries if start <= delivery.due < start + window)
+    return not latencies or latencies[math.ceil(0.9 * len(latencies)) - 1] <= limit
 
 
-def _names() -> list[str]:
-    return [f"topic-{number:02d}" for number in range(TOPICS)]
+class EdgeSystem(LiveSystem):
+    """A hub, hosts as processes, and a controller in this process."""
+
+    async def set_up(self) -> None:
+        self.hub = await self.connect()
+        hosts = [asdict(EdgeHostDocument(f"h{n}", CORES, contention=0.03)) for n in range(1, HOSTS + 1)]
+        await self.start(
+            *(self.make_worker("edge host", f"host {n}", about=host, emulated=True) for n, host in enumerate(hosts, 1))
+        )
+        self.controller = Controller(self.hub, read_model(None), k=MAX_TOPICS)
+        task = asyncio.create_task(self.controller.run())
+        self.resources.push_async_callback(_cancel, task)
+
+    async def place_topics(self) -> dict[str, str]:
+        """Place the topics on as few hosts as the model allows. Return the host of each topic."""
+        topics = [EdgeTopic(name, "none:none", RATE, INTERVAL, MAX_P90) for name in _names()]
+        hosts = await find_running_hosts(self.hub, 2.0)
+        placed, _ = propose_hosts(topics, hosts, {}, read_model(None), MAX_TOPICS)
+        await apply(self.hub, topics, placed)
+        return placed
+
+    async def kill_host(self, name: str, when: float) -> None:
+        await asyncio.sleep(max(0.0, when - time.time()))
+        (worker,) = [worker for worker in self.workers if worker.settings["about"]["name"] == name]
+        await worker.kill()
 
 
 async def _run(
     streams: list[TopicStream], before: float, after: float, progress: Progress, *, kill: bool = False
 ) -> EdgeRecovery:
-    async with _stage() as (hub, crew, controller):
-        where = await _placed(hub)
-        start = time.time() + AHEAD
-        async with Collector(hub, _names()) as collector:
-            killing = asyncio.create_task(_kill(crew, where, start + before)) if kill else None
-            telling = asyncio.create_task(_report_progress(progress, start, before + after))
-            lateness = await send(hub, streams, start)
+    async with EdgeSystem(in_memory=False) as system:
+        placed = await system.place_topics()
+        start = time.time() + LEAD
+        incident = start + before
+        victim = placed[_names()[0]] if kill else ""
+        async with Collector(system.hub, _names()) as collector:
+            killing = asyncio.create_task(system.kill_host(victim, incident)) if kill else None
+            reporting = asyncio.create_task(_report_progress(progress, start, before + after))
+            lateness = await send(system.hub, streams, start)
             expected = sum(len(stream.times) for stream in streams)
-            await collector.complete(expected, patience=2 * after)
-            telling.cancel()
-            victim = await killing if killing is not None else ""
-        span = start + before, start + before + after
-        orphans = [topic for topic, host in where.items() if host == victim]
-        return _judged(collector, expected, span, controller, lateness.quantile(0.99), orphans)
+            await collector.wait_for(expected, timeout=2 * after)
+            reporting.cancel()
+            if killing is not None:
+                await killing
+        orphans = [topic for topic, host in placed.items() if host == victim]
+        deliveries = {topic: sorted(own.values()) for topic, own in collector.deliveries.items()}
+        restored = find_restored(deliveries, incident, incident + after)
+        return EdgeRecovery(
+            messages=expected,
+            broken=restored != 0.0,
+            restored=restored,
+            restored_short=find_restored(deliveries, incident, incident + after, window=SHORT_WINDOW),
+            taken_over=_find_takeover({topic: deliveries[topic] for topic in orphans}, incident),
+            alone=None,
+            lost=expected - collector.count,
+            repeated=collector.repeated,
+            moved=len(system.controller.moved),
+            lateness=lateness.quantile(0.99) or 0.0,
+        )
 
 
-def _judged(
-    collector: Collector,
-    expected: int,
-    span: tuple[float, float],
-    controller: Controller,
-    lateness: float | None,
-    orphans: list[str],
-) -> EdgeRecovery:
-    met = {topic: sorted(late.values()) for topic, late in collector.met.items()}
-    since, end = span
-    restored = restored_after(met, since, end)
-    done = [min((one.due + one.latency for one in met[t] if one.due >= since), default=math.inf) for t in orphans]
-    return EdgeRecovery(
-        expected,
-        restored != 0.0,
-        restored,
-        restored_after(met, since, end, window=SHORTER),
-        max(done) - since if done else None,
-        None,
-        expected - collector.count,
-        collector.repeated,
-        len(controller.moved),
-        lateness or 0.0,
-    )
+def _find_takeover(deliveries: Mapping[str, Sequence[EdgeDelivery]], since: float) -> float | None:
+    """Return the seconds until every topic has a result of a message that was due after `since`."""
+    first = [
+        min((delivery.due + delivery.latency for delivery in own if delivery.due >= since), default=math.inf)
+        for own in deliveries.values()
+    ]
+    return max(first) - since if first else None
 
 
-@asynccontextmanager
-async def _stage() -> AsyncIterator[tuple[Broker, ProcessGroup, Controller]]:
-    """A hub, hosts as processes, and a controller in this one."""
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(EmbeddedServer())
-        hub = await connect(server.url)
-        stack.push_async_callback(hub.close)
-        hosts = [asdict(EdgeHostDocument(f"h{n + 1}", CORES, contention=0.03)) for n in range(HOSTS)]
-        settings = [{"url": server.url, "about": about, "emulated": True} for about in hosts]
-        crew = ProcessGroup([WorkerProcess(f"host {n}", "edge host", one) for n, one in enumerate(settings, 1)])
-        await stack.enter_async_context(crew)
-        controller = Controller(hub, read_model(None), k=TOGETHER)
-        task = asyncio.create_task(controller.run())
-        stack.push_async_callback(_ended, task)
-        yield hub, crew, controller
-
-
-async def _placed(hub: Broker) -> dict[str, str]:
-    """Topics on as few hosts as the model allows."""
-    topics = [EdgeTopic(name, "none:none", RATE, INTERVAL, PROMISE) for name in _names()]
-    hosts = await find_running_hosts(hub, 2.0)
-    where, _ = propose_hosts(topics, hosts, {}, read_model(None), TOGETHER)
-    await apply(hub, topics, where)
-    return where
-
-
-async def _kill(crew: ProcessGroup, where: dict[str, str], when: float) -> str:
-    """Kill the host of the first topic; its name."""
-    await asyncio.sleep(max(0.0, when - time.time()))
-    victim = where[_names()[0]]
-    [worker] = [one for one in crew.workers if one.settings["about"]["name"] == victim]
-    await worker.kill()
-    return victim
+def _names() -> list[str]:
+    return [f"topic-{number:02d}" for number in range(TOPICS)]
 
 
 async def _report_progress(progress: Progress, start: float, seconds: float) -> None:
@@ -211,6 +202,6 @@ async def _report_progress(progress: Progress, start: float, seconds: float) -> 
         await asyncio.sleep(0.5)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -1,8 +1,9 @@
-"""The taxi city at the edge, as an example to run: `python -m thinwire_lab.live.edge.taxi_city`.
+"""Example of edge processing: `python -m thinwire_lab.live.edge.taxi_city`.
 
-A hub and two hosts with brokers of their own, joined as leaf nodes. Each host has the busiest regions next to it: taxis
-say on the region's `gps` topic where they are, at the host's broker, and what leaves the host is the region's `update`
-topic: how many taxis there are, how many are free, how fast they drive. No position and no taxi ever reaches the hub.
+There are a hub and two edge hosts with their own brokers, connected as leaf nodes. Each host serves the busiest regions
+near it: taxis publish their positions to the `gps` topic of a region at the host's broker, and the host publishes the
+`update` topic of the region: the number of taxis, how many are free, and their speed. No position and no taxi reaches
+the hub.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from thinwire_lab.live.edge.load_harness import FUNCTIONS
 from thinwire_lab.workload.samples import taxi
 
 HOSTS = ("east", "west")
-SILENCE = 5.0
-"""seconds without an update after which no more are expected"""
+END_OF_UPDATES = 5.0
+"""seconds without an update after which none is expected"""
 
 
 @dataclass(frozen=True)
 class City:
-    """What became of a few seconds of traffic.
+    """Result of some seconds of traffic.
 
-    positions: events that taxis published; updates: what left the hosts, by region
-    leaked: taxis that are named anywhere at the hub
+    positions: events that taxis published; updates: events that the hosts published, by region
+    leaked: messages at the hub that name a taxi
     """
 
     positions: int
@@ -42,21 +43,21 @@ class City:
 
 
 async def taxi_city(taxis: int = 60, seconds: int = 5, regions: int = 2, seed: int = 1) -> City:
-    """Let taxis drive for some seconds; only the busiest regions are looked at, half of them at each host."""
+    """Simulate taxis for some seconds. Only the busiest regions are served, half of them by each host."""
     events = list(taxi.events(taxis * seconds, seed=seed, sources=taxis))
     busiest = [region for region, _ in Counter(event["region"] for event in events).most_common(regions)]
     homes = {region: HOSTS[number % len(HOSTS)] for number, region in enumerate(busiest)}
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(EmbeddedServer(leaves=0))
-        hub = await _connected(server.url, stack)
-        near = {name: await _host(hub, name, server, stack) for name in HOSTS}
+    async with AsyncExitStack() as resources:
+        server = await resources.enter_async_context(EmbeddedServer(leaves=0))
+        hub = await _connect(server.url, resources)
+        near = {name: await _start_host(hub, name, server, resources) for name in HOSTS}
         await apply(
             hub, [_topic(*home) for home in homes.items()], {_gps(region): home for region, home in homes.items()}
         )
-        mine = [event for event in events if event["region"] in homes]
-        await _publish(near, homes, mine)
-        updates = {region: await _updates(hub, region) for region in homes}
-        return City(len(mine), updates, await _leaked(hub))
+        served = [event for event in events if event["region"] in homes]
+        await _publish(near, homes, served)
+        updates = {region: await _read_updates(hub, region) for region in homes}
+        return City(len(served), updates, await _count_leaked(hub))
 
 
 def _gps(region: str) -> str:
@@ -68,17 +69,17 @@ def _topic(region: str, home: str) -> EdgeTopic:
     return EdgeTopic(gps, "taxi_regions:aggregated", 10.0, 0.001, output=update, upstream="results", host=home)
 
 
-async def _connected(url: str, stack: AsyncExitStack) -> Broker:
+async def _connect(url: str, resources: AsyncExitStack) -> Broker:
     broker = await connect(url)
-    stack.push_async_callback(broker.close)
+    resources.push_async_callback(broker.close)
     return broker
 
 
-async def _host(hub: Broker, name: str, server: EmbeddedServer, stack: AsyncExitStack) -> Broker:
-    """A host at work; a connection to its own broker, as taxis near it have one."""
-    own = await stack.enter_async_context(edge_server(name, server.leaf_url))
-    await stack.enter_async_context(edge_node(hub, EdgeHostDocument(name), own, path=[FUNCTIONS]))
-    return await _connected(own.url, stack)
+async def _start_host(hub: Broker, name: str, server: EmbeddedServer, resources: AsyncExitStack) -> Broker:
+    """Start a host. Return a connection to its own broker, as taxis have."""
+    own = await resources.enter_async_context(edge_server(name, server.leaf_url))
+    await resources.enter_async_context(edge_node(hub, EdgeHostDocument(name), own, path=[FUNCTIONS]))
+    return await _connect(own.url, resources)
 
 
 async def _publish(near: dict[str, Broker], homes: dict[str, str], events: list[Any]) -> None:
@@ -89,27 +90,27 @@ async def _publish(near: dict[str, Broker], homes: dict[str, str], events: list[
         await publishers[event["region"]].publish(body, id=identity, due=time.time())
 
 
-async def _updates(hub: Broker, region: str) -> list[dict[str, Any]]:
+async def _read_updates(hub: Broker, region: str) -> list[dict[str, Any]]:
     update = taxi.topic_names(region)[1]
-    return [json.loads(message.body) async for _, message in read_edge(hub, update, timeout=SILENCE)]
+    return [json.loads(message.body) async for _, message in read_edge(hub, update, timeout=END_OF_UPDATES)]
 
 
-async def _leaked(hub: Broker) -> int:
-    """Messages at the hub in whose body a taxi is named; ids are the taxis' own business and are looked at too."""
-    found = 0
+async def _count_leaked(hub: Broker) -> int:
+    """Return the number of messages at the hub that name a taxi, in the body or the id."""
+    leaked = 0
     for log in await hub.logs():
         reader = await hub.read(log, first=1)
         try:
             while (stored := await reader.next(timeout=0.5)) is not None:
                 reader.done(stored.offset)
-                found += b"taxi-" in stored.payload
+                leaked += b"taxi-" in stored.payload
         finally:
             await reader.close()
-    return found
+    return leaked
 
 
 def main() -> None:
-    """Drive, and print the last update of every region."""
+    """Run the example and print the last update of every region."""
     city = asyncio.run(taxi_city())
     print(f"{city.positions} positions at the edge; taxis named at the hub: {city.leaked}")
     for region, updates in city.updates.items():

@@ -16,7 +16,7 @@ from typing import Any
 
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.dictionaries.policies.policy_catalogue import FAST
-from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, balance, courses
+from thinwire_lab.live.linger_batches import MESSAGES, QUICK_BATCHES, QUICK_MESSAGES, find_break_even, run_methods
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries import thesis_sheet as plots
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
@@ -67,7 +67,7 @@ def _streams(scale: ThesisScale) -> list[str]:
 
 
 def _length(scale: ThesisScale) -> int:
-    return min(scale.most, FEW if scale.quick else MESSAGES)
+    return min(scale.most, QUICK_MESSAGES if scale.quick else MESSAGES)
 
 
 def _computed(scale: ThesisScale, run: CellRunner, stream: str) -> tuple[Points, float]:
@@ -87,13 +87,13 @@ def _measured(
     scale: ThesisScale, stream: str, deflated: Points, with_dictionary: float
 ) -> tuple[list[tuple[Any, ...]], str]:
     messages = list(messages_of(stream, scale.data, _length(scale)))
-    found = asyncio.run(courses(messages, QUICK_BATCHES if scale.quick else BATCHES))
+    found = asyncio.run(run_methods(messages, QUICK_BATCHES if scale.quick else BATCHES))
     rows = [
-        (stream, c.way, 1000 * c.linger, c.joined, c.each, c.dictionaries / c.messages,
-         with_dictionary if c.way == "dictionary" else between(deflated, c.joined), c.on_sockets, c.delay, c.slowest)
+        (stream, c.method, 1000 * c.linger, c.joined, c.each, c.dictionaries / c.messages,
+         with_dictionary if c.method == "dictionary" else between(deflated, c.joined), c.on_sockets, c.delay, c.slowest)
         for c in found
     ]  # fmt: skip
-    return rows, str(balance(found))
+    return rows, str(find_break_even(found))
 
 
 def _thesis() -> str:

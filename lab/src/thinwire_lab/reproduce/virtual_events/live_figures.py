@@ -28,7 +28,7 @@ from thinwire.errors import GuaranteeViolated
 from thinwire.schema import Event
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.names import CHANNELS, channel_log_of, log_of
-from thinwire_lab.live.linger_batches import weigh
+from thinwire_lab.live.linger_batches import measure_log
 from thinwire_lab.reproduce.virtual_events.virtual_event_figures import CLASS_TOLERANCE, Progress, Stages, require_near
 from thinwire_lab.streams.checked_stream import seconds_of
 from thinwire_lab.streams.formats import FORMATS
@@ -96,9 +96,9 @@ async def _run(format_: str, predictor: str, events: int, seed: int, progress: P
             async for _ in blocks:
                 progress(near.taken / events)
         if (exact.feed, near.feed) != ("log", "channel"):
-            raise GuaranteeViolated("a subscriber reads another feed", exact=exact.feed, within=near.feed)
-        log = await weigh(bus.broker, log_of(schema.name))
-        channel = await weigh(bus.broker, channel_log_of(schema.name))
+            raise GuaranteeViolated("subscribers read something else", exact=exact.feed, within=near.feed)
+        log = await measure_log(bus.broker, log_of(schema.name))
+        channel = await measure_log(bus.broker, channel_log_of(schema.name))
     totals = [exact.size, log.size, channel.size, near.size]
     return LiveStages(f"live: thinwire {format_}, {predictor}", events, totals, [log.stored, channel.stored])
 

@@ -1,1 +1,1 @@
-"""Processing functions of the load harness; their folder is on the path of the workers."""
+"""Processing functions of the load harness. Workers have this folder on their path."""

@@ -1,4 +1,4 @@
-"""Work of a known size: it burns a processor for as long as the message says. Workers load this file alone."""
+"""Work of a known size: it uses a processor for as long as the message states. Workers load only this file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 def burn(body: bytes) -> bytes:
-    """Use up the processor seconds that stand in front of the first space; time in which others run does not count."""
+    """Use the processor seconds stated before the first space. Time of other processes does not count."""
     end = time.process_time() + float(body.partition(b" ")[0])
     while time.process_time() < end:
         pass

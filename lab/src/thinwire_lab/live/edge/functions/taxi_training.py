@@ -6,10 +6,10 @@ from typing import Any
 
 
 def usual(updates: Any) -> dict[str, float]:
-    """The usual speed of every region, from a DataFrame of updates: the middle of what was ever said."""
-    told = updates.selectExpr(
+    """Return the usual speed of every region, the median of a DataFrame of updates."""
+    speeds = updates.selectExpr(
         "get_json_object(cast(body as string), '$.region') as region",
         "cast(get_json_object(cast(body as string), '$.speed') as double) as speed",
     )
-    middle = told.groupBy("region").agg({"speed": "median"}).collect()
-    return {row[0]: round(row[1], 1) for row in middle}
+    medians = speeds.groupBy("region").agg({"speed": "median"}).collect()
+    return {row[0]: round(row[1], 1) for row in medians}

@@ -1,0 +1,14 @@
+"""Publish at a rate with one stack, and print whether it was held.
+
+    python lab/benchmarks/hold_rate.py STACK [RATE [SECONDS]]
+
+STACK is `json` (every event a message), `json-batched` (the events of 50 ms in one message), `thinwire`, or another
+name of `SHAPES` in `thinwire_lab.live.saturation_rate`. Four publishers, twenty subscribers, a broker, two cores.
+"""
+
+import sys
+
+from thinwire_lab.live.saturation_rate import main
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

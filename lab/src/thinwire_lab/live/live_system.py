@@ -1,0 +1,102 @@
+"""A system under test: an embedded broker and the worker processes around it, for the time of a block."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+import thinwire as tw
+from thinwire.brokers.protocol import Broker
+from thinwire.demo.process_group import START, ProcessGroup, WorkerProcess
+from thinwire.errors import ThinwireError
+from thinwire.schema import Schema
+
+IN_MEMORY = Path("/dev/shm")
+"""where the broker stores its log if the directory exists: the latency of a disk would decide the measurement"""
+
+
+class NotServed(ThinwireError):
+    summary = "the demand classes of a topic are not served as required"
+    advice = "Check that a translator runs and receives the subscriptions."
+
+
+class LiveSystem:
+    """An embedded broker and worker processes, which are addressed by their role.
+
+    in_memory: whether the log of the broker is in main memory
+    """
+
+    def __init__(self, in_memory: bool = True) -> None:
+        self.in_memory = in_memory
+        self.resources = AsyncExitStack()
+        self.workers: list[WorkerProcess] = []
+
+    async def __aenter__(self) -> Self:
+        from thinwire.brokers.embedded import EmbeddedServer
+
+        try:
+            directory = None
+            if self.in_memory and IN_MEMORY.is_dir():
+                directory = self.resources.enter_context(TemporaryDirectory(dir=IN_MEMORY))
+            self.server = await self.resources.enter_async_context(EmbeddedServer(directory=directory))
+            await self.set_up()
+        except BaseException:
+            await self.resources.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.resources.aclose()
+
+    async def set_up(self) -> None:
+        """Start the processes of the system. Called when the broker runs."""
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The process ids of the broker and of all workers, by name."""
+        return {"broker": self.server.pid, **{worker.name: worker.pid for worker in self.workers}}
+
+    async def connect(self) -> Broker:
+        """Return a new connection to the broker. It is closed with the system."""
+        from thinwire.brokers.nats.broker import connect
+
+        broker = await connect(self.url)
+        self.resources.push_async_callback(broker.close)
+        return broker
+
+    async def register(self, schema: Schema, **settings: Any) -> None:
+        async with tw.connect(self.url) as bus:
+            await bus.register(schema, **settings)
+
+    def make_worker(self, role: str, name: str = "", /, **settings: Any) -> WorkerProcess:
+        return WorkerProcess(name or role, role, {"url": self.url, **settings})
+
+    async def start(self, *workers: WorkerProcess) -> None:
+        """Start workers together and wait until all are ready."""
+        await self.resources.enter_async_context(ProcessGroup(list(workers)))
+        self.workers += workers
+
+    def of_role(self, role: str) -> list[WorkerProcess]:
+        return [worker for worker in self.workers if worker.role == role]
+
+    async def run(
+        self, role: str, command: str, reply_timeout: float = START, **arguments: Any
+    ) -> list[dict[str, Any]]:
+        """Run a command in all workers of a role and return their results."""
+        calls = (worker.ask(reply_timeout, do=command, **arguments) for worker in self.of_role(role))
+        return list(await asyncio.gather(*calls))
+
+    async def run_one(self, role: str, command: str, reply_timeout: float = START, **arguments: Any) -> dict[str, Any]:
+        """Run a command in the only worker of a role and return its result."""
+        (result,) = await self.run(role, command, reply_timeout, **arguments)
+        return result
