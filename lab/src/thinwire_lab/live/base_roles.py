@@ -103,12 +103,12 @@ class AuditedClassesRole(BusRole):
         """Return what each subscriber reads: "log" or "channel"."""
         return {"feeds": [subscription.feed for subscription in self._subscriptions]}
 
-    async def do_audit(self, timeout: float, **stream: Any) -> dict[str, Any]:
+    async def do_audit(self, max_wait: float, **stream: Any) -> dict[str, Any]:
         """Wait for all required events and return the audit of each subscriber, and when the last event arrived."""
         audits = [self.audit_class(tolerance, **stream) for tolerance in self.tolerances]
         required = [count for count, _ in audits]
         await self.wait_until(
-            lambda: all(len(r.rows) >= n for r, n in zip(self._records, required, strict=True)), timeout
+            lambda: all(len(r.rows) >= n for r, n in zip(self._records, required, strict=True)), max_wait
         )
         results = [audit(record) for (_, audit), record in zip(audits, self._records, strict=True)]
         return {"results": [result._asdict() for result in results], "last_received": self.last_received}

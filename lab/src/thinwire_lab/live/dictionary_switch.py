@@ -124,8 +124,8 @@ class OrderedSubscriberRole(SubscriberRole):
     def make_measurement(self, index: int) -> ReceivedEvents:
         return OrderCheck(**EVENT_FIELDS[self.feed])
 
-    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
-        result = await super().do_end(last, timeout)
+    async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
+        result = await super().do_end(last, max_wait)
         return result | {"faults": [check.disordered for check in self._received if isinstance(check, OrderCheck)]}
 
 

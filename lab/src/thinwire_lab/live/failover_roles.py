@@ -138,13 +138,13 @@ class FeedSubscriberRole(BusRole):
         for subscriber in self._subscribers:
             self.start_task(subscriber.record_events())
 
-    async def do_wait_for_instant(self, instant: int, timeout: float) -> None:
+    async def do_wait_for_instant(self, instant: int, max_wait: float) -> None:
         """Wait until events that were due at or after `instant` have arrived at all subscribers."""
-        await self.wait_until(lambda: all(s.has_reached(instant) for s in self._subscribers), timeout, settle=0.0)
+        await self.wait_until(lambda: all(s.has_reached(instant) for s in self._subscribers), max_wait, settle=0.0)
 
-    async def do_wait_for_last(self, last: dict[str, int], timeout: float) -> None:
+    async def do_wait_for_last(self, last: dict[str, int], max_wait: float) -> None:
         """Wait until all subscribers have reached the last instant of every source."""
-        await self.wait_until(lambda: all(s.reached == last for s in self._subscribers), timeout)
+        await self.wait_until(lambda: all(s.reached == last for s in self._subscribers), max_wait)
 
     async def do_feeds(self) -> dict[str, Any]:
         """Return what each subscriber reads: "log" or "channel"."""

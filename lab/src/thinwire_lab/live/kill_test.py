@@ -112,10 +112,10 @@ class NumberedPublisherRole(BusRole):
         self._next = {s: last[(s,)]["number"] + 1 if (s,) in last else 0 for s in self.sensors}
         self.start_task(self._publish_numbers())
 
-    async def do_wait_for_dictionary(self, timeout: float) -> dict[str, Any]:
+    async def do_wait_for_dictionary(self, max_wait: float) -> dict[str, Any]:
         """Wait until a dictionary is in use and return its hash, empty if there is none in time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(max_wait):
                 while not self._publisher.dictionary:
                     await asyncio.sleep(POLL)
         return {"dictionary": self._publisher.dictionary.hex()}
@@ -160,9 +160,9 @@ class DurableSubscriberRole(BusRole):
         subscription = await self.subscribe(TOPIC, **request, durable=self.durable, start="earliest")
         self.start_task(self._write_events(subscription))
 
-    async def do_wait_for_last(self, last: dict[str, int], timeout: float) -> None:
+    async def do_wait_for_last(self, last: dict[str, int], max_wait: float) -> None:
         """Wait until every source has reached its number in `last`."""
-        await self.wait_until(lambda: all(self._last.get(s, -1) >= number for s, number in last.items()), timeout)
+        await self.wait_until(lambda: all(self._last.get(s, -1) >= number for s, number in last.items()), max_wait)
 
     async def _write_events(self, subscription: Subscription) -> None:
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -288,12 +288,12 @@ class KillTestSystem(LiveSystem):
 
     async def wait_for_dictionary(self) -> str:
         """Wait until every publisher uses a dictionary. Return the hash of one, empty if a publisher has none."""
-        results = await self.run(_ROLES["publisher"], "wait_for_dictionary", TIMEOUT + START, timeout=TIMEOUT)
+        results = await self.run(_ROLES["publisher"], "wait_for_dictionary", TIMEOUT + START, max_wait=TIMEOUT)
         return min(str(result["dictionary"]) for result in results)
 
     async def wait_for_last(self, last: dict[str, int]) -> None:
         """Wait until subscribers have received these numbers. The audit reports those that have not."""
-        await self.run(_ROLES["subscriber"], "wait_for_last", TIMEOUT + START, last=last, timeout=TIMEOUT)
+        await self.run(_ROLES["subscriber"], "wait_for_last", TIMEOUT + START, last=last, max_wait=TIMEOUT)
 
     async def kill(self, victim: Victim, kills: int, random: Random, progress: Callable[[float], None]) -> None:
         """Kill the victim `kills` times and start it again each time."""

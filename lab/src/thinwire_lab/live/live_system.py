@@ -90,13 +90,15 @@ class LiveSystem:
         return [worker for worker in self.workers if worker.role == role]
 
     async def run(
-        self, role: str, command: str, reply_timeout: float = START, **arguments: Any
+        self, role: str, command: str, reply_timeout: float = START, /, **arguments: Any
     ) -> list[dict[str, Any]]:
         """Run a command in all workers of a role and return their results."""
         calls = (worker.ask(reply_timeout, do=command, **arguments) for worker in self.of_role(role))
         return list(await asyncio.gather(*calls))
 
-    async def run_one(self, role: str, command: str, reply_timeout: float = START, **arguments: Any) -> dict[str, Any]:
+    async def run_one(
+        self, role: str, command: str, reply_timeout: float = START, /, **arguments: Any
+    ) -> dict[str, Any]:
         """Run a command in the only worker of a role and return its result."""
         (result,) = await self.run(role, command, reply_timeout, **arguments)
         return result

@@ -212,7 +212,7 @@ class Chain(LiveSystem):
             reply_timeout = warm_up + seconds + COMMAND_TIMEOUT
             published = await self.run("publisher", "round", reply_timeout, start=start, **command)
             last: dict[str, Any] = {source: at for result in published for source, at in result["last"].items()}
-            received = await self.run(role, "end", CATCH_UP + COMMAND_TIMEOUT, last=last, timeout=CATCH_UP)
+            received = await self.run(role, "end", CATCH_UP + COMMAND_TIMEOUT, last=last, max_wait=CATCH_UP)
         if self.shape.classes:
             share_expectations(received)
         for earlier, result in zip(before, received, strict=True):

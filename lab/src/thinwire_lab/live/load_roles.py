@@ -141,9 +141,9 @@ class SubscriberRole(CommandRole):
             loop.call_later(max(0.0, (timed_from - micros()) / 1e6), received.clear_latencies)
         return {"missed": [receiver.missed for receiver in self._receivers]}
 
-    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
+    async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
         """Wait until every source has reached its instant in `last`, then return the measurement."""
-        await self.wait_until(lambda: all(received.last == last for received in self._received), timeout, settle=0.0)
+        await self.wait_until(lambda: all(received.last == last for received in self._received), max_wait, settle=0.0)
         first, *others = (received.latencies for received in self._received)
         return {
             "events": self.delivered_events(),
@@ -247,8 +247,8 @@ class ClassSubscriberRole(SubscriberRole):
             auditor.start = start
         return await super().do_begin(start, timed_from)
 
-    async def do_end(self, last: dict[str, Any], timeout: float) -> dict[str, Any]:
-        return await super().do_end(last, timeout) | {
+    async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
+        return await super().do_end(last, max_wait) | {
             "classes": [self._tolerance(index) for index in range(self.connections)],
             "expected": [r.expected_events if isinstance(r, Auditor) else None for r in self._received],
             "faults": [*(auditor.count_faults() for auditor in self._auditors()), *self._wrong_feeds()],

@@ -155,7 +155,7 @@ async def run_many_sources(subscriptions: int, sources: int, progress: Callable[
         async with ProcessSampler({"translator": translator.pid}) as sampler:
             await system.run(role, "publish", TIMEOUT)
             progress(0.5)
-            audit = await system.run_one("many sources subscriber", "audit", TIMEOUT + 60, timeout=TIMEOUT)
+            audit = await system.run_one("many sources subscriber", "audit", TIMEOUT + 60, max_wait=TIMEOUT)
         counts = await system.run_one("measured translator", "counts", TIMEOUT, topic=TOPIC)
     samples = sampler.series["translator"]
     return ManySourcesResult(

@@ -173,7 +173,7 @@ async def run_tolerance_groups(
         progress(0.5)
         async with ProcessSampler(services) as sampler:
             published = await system.run_one("walk publisher", "publish", TIMEOUT, events=events, rate=rate)
-            audit = await system.run_one("walk subscriber", "audit", TIMEOUT + 60, events=events, timeout=TIMEOUT)
+            audit = await system.run_one("walk subscriber", "audit", TIMEOUT + 60, events=events, max_wait=TIMEOUT)
     samples = sampler.series["translator"]
     results = [AuditResult(**result) for result in audit["results"]]
     return ToleranceGroupsResult(

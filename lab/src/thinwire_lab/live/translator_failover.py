@@ -105,7 +105,7 @@ class FailoverSystem(LiveSystem):
         late = math.inf
         while late > CAUGHT_UP:
             now = micros()
-            await self._run_subscribers("wait_for_instant", LOAD_TIMEOUT, instant=now, timeout=LOAD_TIMEOUT)
+            await self._run_subscribers("wait_for_instant", LOAD_TIMEOUT, instant=now, max_wait=LOAD_TIMEOUT)
             late = (micros() - now) / 1e6
 
     async def require_channels(self) -> None:
@@ -150,7 +150,7 @@ class FailoverSystem(LiveSystem):
 
     async def first_arrivals(self, instant: int) -> list[int | None]:
         """Return when each subscriber received the first event that was due after `instant`."""
-        await self._run_subscribers("wait_for_instant", TIMEOUT, instant=instant + 1, timeout=TIMEOUT)
+        await self._run_subscribers("wait_for_instant", TIMEOUT, instant=instant + 1, max_wait=TIMEOUT)
         arrivals: list[int | None] = (await self._run_subscribers("first_arrivals", instant=instant))["arrivals"]
         return arrivals
 
@@ -159,13 +159,13 @@ class FailoverSystem(LiveSystem):
         end = micros() + 200_000
         results = await self.run("feed publisher", "finish", TIMEOUT, end=end)
         last = {source: instant for result in results for source, instant in result["last"].items()}
-        await self._run_subscribers("wait_for_last", TIMEOUT, last=last, timeout=TIMEOUT)
+        await self._run_subscribers("wait_for_last", TIMEOUT, last=last, max_wait=TIMEOUT)
         course = {"rate": RATE, "start": self._start, "seconds": (end - self._start) / 1e6}
         audit = await self._run_subscribers("audit", TIMEOUT, **course)
         return tuple(AuditResult(**result) for result in audit["results"])
 
-    async def _run_subscribers(self, command: str, seconds: float = 0.0, **arguments: Any) -> dict[str, Any]:
-        return await self.run_one("feed subscriber", command, seconds + START, **arguments)
+    async def _run_subscribers(self, command: str, max_wait: float = 0.0, /, **arguments: Any) -> dict[str, Any]:
+        return await self.run_one("feed subscriber", command, max_wait + START, **arguments)
 
 
 @dataclass(frozen=True)
