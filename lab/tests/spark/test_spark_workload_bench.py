@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from thinwire_lab.bench.benchmark import Row, Setting
 from thinwire_lab.bench.spark import grid_join_bench as workload_matching
 from thinwire_lab.bench.spark.grid_join_bench import CORNER, CROWDED_SHARE, SIDE, match_in_session, spread
-from thinwire_lab.bench.spark.process_usage import Usage
+from thinwire_lab.bench.spark.process_usage import ProcessUsage
 from thinwire_lab.bench.spark.workload_bench import (
     FULL,
     QUICK,
@@ -45,8 +45,8 @@ def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: p
 
 def test_only_the_largest_size_has_required_results() -> None:
     found = [
-        WorkloadSize(1_000, Usage(2.0, 900.0), 9_000_000_000),
-        WorkloadSize(4_000, Usage(4.0, 301.0), 3_000_000_000),
+        WorkloadSize(1_000, ProcessUsage(2.0, 900.0), 9_000_000_000),
+        WorkloadSize(4_000, ProcessUsage(4.0, 301.0), 3_000_000_000),
     ]
     *_, wall, memory, linear = generation_rows(found)
     assert [row.holds for row in generation_rows(found)] == [None, None, False, True, None]

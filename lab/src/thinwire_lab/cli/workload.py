@@ -305,5 +305,5 @@ def _integer(name: str, value: float) -> int:
     10000000
     """
     if not 0 <= value < 1e15 or value != int(value):
-        raise ConfigError("not an integer, 0 or more", field=name, value=value)
+        raise ConfigError("not a whole number, 0 or more", field=name, value=value)
     return int(value)

@@ -16,7 +16,7 @@ from thinwire_lab.bench.spark.bench_site import all_events
 from thinwire_lab.bench.spark.process_usage import (
     TWO_CORES,
     Peak,
-    Usage,
+    ProcessUsage,
     measure_usage,
     race,
     rate,
@@ -41,7 +41,7 @@ class AnalysisSize(NamedTuple):
     """Time and peak memory of one size."""
 
     events: int
-    spent: Usage
+    spent: ProcessUsage
     peak: Peak
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.spark.process_usage import TWO_CORES, Usage, race, ratio, spark_session
+from thinwire_lab.bench.spark.process_usage import TWO_CORES, ProcessUsage, race, ratio, spark_session
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
@@ -104,7 +104,9 @@ def _describe_trouble(found: dict[str, set[tuple[int, int]]]) -> str:
     return "" if alike else f"the methods do not agree: {found}"
 
 
-def _rows(sizes: GridJoinSizes, pairs: dict[str, int], usages: dict[str, list[Usage]], trouble: str) -> Iterator[Row]:
+def _rows(
+    sizes: GridJoinSizes, pairs: dict[str, int], usages: dict[str, list[ProcessUsage]], trouble: str
+) -> Iterator[Row]:
     common = f"median of {len(usages[OURS])} rounds in turn on {TWO_CORES}"
     size = f"{sizes.rows:,} events x {sizes.rows:,} rectangles"
     limit, crowded = (MAX_TIME, MAX_CROWDED_TIME) if sizes.judged else (None, None)

@@ -20,7 +20,7 @@ WORKER = "pyspark.daemon"
 """part of the command of Python workers, and of the process that forks them"""
 
 
-class Usage(NamedTuple):
+class ProcessUsage(NamedTuple):
     """Processor seconds of all processes, and seconds by the clock."""
 
     cpu: float
@@ -58,7 +58,7 @@ class Processes:
         return sum(self._others.values()) + sum(self._workers.values())
 
 
-def measure_usage(action: Callable[[], object], *, alone: bool = False) -> Usage:
+def measure_usage(action: Callable[[], object], *, alone: bool = False) -> ProcessUsage:
     """Return the usage of an action.
 
     alone: whether it runs in this process only, so that only its own time counts
@@ -66,7 +66,7 @@ def measure_usage(action: Callable[[], object], *, alone: bool = False) -> Usage
     if alone:
         used, started = process_time(), perf_counter()
         action()
-        return Usage(process_time() - used, perf_counter() - started)
+        return ProcessUsage(process_time() - used, perf_counter() - started)
     processes = Processes()
     processes.sample()
     used, started = processes.cpu, perf_counter()
@@ -74,7 +74,7 @@ def measure_usage(action: Callable[[], object], *, alone: bool = False) -> Usage
         action()
     wall = perf_counter() - started
     processes.sample()
-    return Usage(processes.cpu - used, wall)
+    return ProcessUsage(processes.cpu - used, wall)
 
 
 def race(
@@ -84,14 +84,14 @@ def race(
     *,
     warm: bool = True,
     alone: Collection[str] = (),
-) -> dict[str, list[Usage]]:
+) -> dict[str, list[ProcessUsage]]:
     """Run all methods in every round, each round in another order.
 
     warm: whether an uncounted round comes first
     alone: methods that run in this process only, so that only its own time counts
     """
     names = list(methods)
-    found: dict[str, list[Usage]] = {name: [] for name in names}
+    found: dict[str, list[ProcessUsage]] = {name: [] for name in names}
     for number in range(0 if warm else 1, rounds + 1):
         first = number % len(names)
         for name in names[first:] + names[:first]:
@@ -102,19 +102,19 @@ def race(
     return found
 
 
-def ratio(of: list[Usage], to: list[Usage]) -> float:
+def ratio(of: list[ProcessUsage], to: list[ProcessUsage]) -> float:
     """Return the median over rounds of the processor time of one method as a multiple of that of another.
 
-    >>> ratio([Usage(2.0, 9.0), Usage(3.0, 9.0)], [Usage(1.0, 9.0), Usage(1.0, 9.0)])
+    >>> ratio([ProcessUsage(2.0, 9.0), ProcessUsage(3.0, 9.0)], [ProcessUsage(1.0, 9.0), ProcessUsage(1.0, 9.0)])
     2.5
     """
     return median(mine.cpu / theirs.cpu for mine, theirs in zip(of, to, strict=True))
 
 
-def rate(items: int, runs: list[Usage]) -> float:
+def rate(items: int, runs: list[ProcessUsage]) -> float:
     """Return the items per processor second, the median over rounds.
 
-    >>> rate(300, [Usage(2.0, 1.0), Usage(3.0, 1.0), Usage(4.0, 1.0)])
+    >>> rate(300, [ProcessUsage(2.0, 1.0), ProcessUsage(3.0, 1.0), ProcessUsage(4.0, 1.0)])
     100.0
     """
     return median(items / run.cpu for run in runs)

@@ -19,7 +19,7 @@ from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.spark.process_usage import (
     SHUFFLE_PARTITIONS,
     TWO_CORES,
-    Usage,
+    ProcessUsage,
     race,
     rate,
     ratio,
@@ -158,7 +158,7 @@ def _checksums(rows: DataFrame) -> tuple[Any, ...]:
     return tuple(rows.agg(F.count("*"), *(F.count(name) for name in VALUES), *sums).collect()[0])
 
 
-def _row(events: int, found: dict[str, list[Usage]], trouble: str) -> Row:
+def _row(events: int, found: dict[str, list[ProcessUsage]], trouble: str) -> Row:
     better = max((WINDOW, FILL), key=lambda name: rate(events, found[name]))
     rates = ", ".join(f"{name} {rate(events, runs):,.0f}" for name, runs in found.items())
     how = f"{events:,} events of {events // SOURCE_EVENTS:,} sources, {len(VALUES)} columns"

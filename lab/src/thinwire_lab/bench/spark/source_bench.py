@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.spark.bench_site import BATCHED, CYCLE_EVENTS, FRAMES, SINGLE, BenchSite, site
-from thinwire_lab.bench.spark.process_usage import TWO_CORES, Usage, drain, race, rate, spark_session
+from thinwire_lab.bench.spark.process_usage import TWO_CORES, ProcessUsage, drain, race, rate, spark_session
 from thinwire_lab.bench.spark.reconstruction_bench import EVENT, from_lines, from_single
 from thinwire_lab.live.live_feed import TOLERANCE, TOPIC
 
@@ -104,7 +104,7 @@ COMPARISONS = (
 )
 """two methods and the required ratio of their rates"""
 
-Runs = dict[str, list[Usage]]
+Runs = dict[str, list[ProcessUsage]]
 
 
 def source(setting: Setting) -> Iterator[Row]:
@@ -219,7 +219,7 @@ def _rows(system: BenchSite, found: Runs, trouble: str) -> Iterator[Row]:
     yield from (row(*comparison) for comparison in COMPARISONS)
 
 
-def _worker_rows(system: BenchSite, number: int, runs: list[Usage]) -> Iterator[Row]:
+def _worker_rows(system: BenchSite, number: int, runs: list[ProcessUsage]) -> Iterator[Row]:
     how = f"{_describe_stream(system)}; median of {len(runs)} rounds, {PARTS} parts, noop sink"
     name = f"source, {number} worker{'s' if number > 1 else ''}: rows"
     yield Row(f"{name} a second", "events/s", median(system.events / run.wall for run in runs), how=how)

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.spark.process_usage import TWO_CORES, Peak, Usage, measure_usage, spark_session
+from thinwire_lab.bench.spark.process_usage import TWO_CORES, Peak, ProcessUsage, measure_usage, spark_session
 from thinwire_lab.workload.assignment import AssignmentCosts, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
@@ -56,7 +56,7 @@ class WorkloadSize(NamedTuple):
     """Rows of each kind, usage, and peak memory in bytes."""
 
     rows: int
-    usage: Usage
+    usage: ProcessUsage
     memory: int
 
 
