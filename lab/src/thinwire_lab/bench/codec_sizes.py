@@ -24,11 +24,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import process_time
 
 import zstandard
@@ -165,54 +161,6 @@ def _read_sample(stream: NamedStream, training: int, testing: int) -> CodecSampl
     return CodecSample(stream.name, real, tuple(messages[:split]), tuple(messages[split : split + testing]))
 
 
-MESSAGES = 20
-_INDICATOR = 4
-"""offset of the header flags of a patch; the length of the names follows, seven bits a byte"""
-_NAMES_FOLLOW = 4
-
-
-def vcdiff_bytes(messages: Sequence[bytes]) -> dict[str, float]:
-    """Return the bytes per message of VCDIFF (RFC 3284) to the previous message, by xdelta3; empty without `pyxdelta`.
-
-    The package works on files only, so few messages are measured. The file names that it writes into the header of a
-    patch are not counted.
-    """
-    if find_spec("pyxdelta") is None:
-        return {}
-    sample = messages[: MESSAGES + 1]
-    with TemporaryDirectory() as folder:
-        sizes = [_patch_size(Path(folder), *pair) for pair in pairwise(sample)]
-    return {f"VCDIFF previous message ({len(sizes)} messages)": sum(sizes) / len(sizes)}
-
-
-def _patch_size(folder: Path, before: bytes, after: bytes) -> int:
-    source, target, patch, back = (folder / name for name in ("s", "t", "p", "b"))
-    source.write_bytes(before)
-    target.write_bytes(after)
-    package = import_module("pyxdelta")
-    package.run(str(source), str(target), str(patch))
-    package.decode(str(source), str(patch), str(back))
-    if back.read_bytes() != after:
-        raise AssertionError("xdelta3 does not restore the message")
-    return size_without_names(patch.read_bytes())
-
-
-def size_without_names(patch: bytes) -> int:
-    """Return the length of a patch without the file names in its header.
-
-    >>> size_without_names(bytes.fromhex("d6c3c400") + b"\\x04" + b"\\x03s/t" + b"window")
-    11
-    """
-    if not patch[_INDICATOR] & _NAMES_FOLLOW:
-        return len(patch)
-    length = offset = 0
-    while True:
-        offset += 1
-        length = length << 7 | patch[_INDICATOR + offset] & 0x7F
-        if patch[_INDICATOR + offset] < 0x80:
-            return len(patch) - offset - length
-
-
 SMALL = 4_096
 ANY_COST = 10.0
 """CPU budget without effect, because the stock ways have none"""
@@ -250,7 +198,7 @@ def _row(sample: CodecSample, levels: Sequence[int]) -> Row:
     ours = measure_codec(codec, codec, sample.testing)
     how = f"{len(sample.training):,} messages train, the next {len(sample.testing):,} test; {_describe(chosen)}"
     how += f"; found in {spent:,.0f} ms of CPU for a megabyte of messages"
-    beside = {OURS: ours, "raw": sample.raw, **baselines, **vcdiff_bytes(sample.testing), **stock}
+    beside = {OURS: ours, "raw": sample.raw, **baselines, **stock}
     high = min(stock.values()) if stock else None
     return Row(f"{sample.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
 
