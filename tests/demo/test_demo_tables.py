@@ -18,8 +18,8 @@ from thinwire.demo.spark_table import (
     STARTS,
     SparkTable,
     as_table,
+    committed_files,
     count_differences,
-    landed_files,
     read_events,
     read_table,
 )
@@ -84,7 +84,7 @@ def test_without_events_there_are_no_rows():
 
 def test_only_files_in_the_sink_log_belong_to_the_table(tmp_path, delivered):
     table = tmp_path / "a table"
-    assert (landed_files(table), read_table(table).num_rows) == ([], 0)
+    assert (committed_files(table), read_table(table).num_rows) == ([], 0)
     folder, log = table / f"topic={TOPIC}" / "date=2018-07-02", table / SINK_LOG
     folder.mkdir(parents=True)
     log.mkdir()
@@ -95,7 +95,7 @@ def test_only_files_in_the_sink_log_belong_to_the_table(tmp_path, delivered):
     assert read_table(table).num_rows == 20
     (log / "1.compact").write_text(_log(*parts[:2]))
     (log / ".2.tmp").write_text(_log(*parts))
-    assert landed_files(table) == parts[:2]
+    assert committed_files(table) == parts[:2]
     assert count_differences(read_table(table), delivered.slice(0, 40)) == 0
 
 

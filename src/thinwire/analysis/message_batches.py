@@ -1,4 +1,4 @@
-"""Frames to broker messages and socket bytes, computed in the time of the events.
+"""Simulation of a publisher's batching: from frames to broker messages and socket bytes, with event times as the clock.
 
 Frames are collected for `linger` seconds or up to `max_batch` bytes, and while a message is being stored, as in a
 publisher's `Outbox`. The first frame of a key frame round is a message of its own. One message is stored at a time.
@@ -97,7 +97,7 @@ class MessageBatcher:
         self._sizes: list[int] = []
         self._round_starts: list[int] = []
         self._removed = 0
-        """frames before the first pending one; `_round_starts` are counted from the first frame of the stream"""
+        """frames that were already sent; `_round_starts` are indexes from the first frame of the stream"""
         self._acknowledged = -math.inf
 
     def put(self, times: Iterable[float], sizes: Iterable[int], round_starts: Iterable[int] = ()) -> None:

@@ -18,11 +18,11 @@ from thinwire.topics.topic_settings import Settings
 class AnalysisReport:
     """The result of an analysis.
 
-    training: the result of the training part; share: of the events that are the training part
+    training: the result of the training part; share: fraction of the events that form the training part
     strategies: figures of the held-out part; chosen: the strategy of the plan
     baselines: JSON, for comparison; properties: costs of properties
     rejected, rejects: number of lines that are not events, and the first of them
-    command: the command line; made: date and time; version: of thinwire; notes: further limits of the figures
+    command: the command line; made: date and time; version: of thinwire; notes: further limitations of the results
     """
 
     topic: str
@@ -144,7 +144,7 @@ COLUMNS = (
     ReportColumn("publish", True, lambda r: microseconds(r.outcome.publish_cpu)),
     ReportColumn("receive", True, lambda r: microseconds(r.outcome.receive_cpu)),
 )
-"""of the table of strategies"""
+"""columns of the table of strategies"""
 
 
 _RATINGS = ("link_saving", "batched_saving", "packed_saving", "frame_saving", "error")

@@ -48,7 +48,7 @@ def evaluate(
 ) -> list[AnalysisOutcome]:
     """Evaluate strategies with the same frames on a segment of a topic. The batches are in the order of their time.
 
-    ranges: of the numbers in the training part
+    ranges: range of each numeric property in the training part
     warm: the last events of each source before the segment, if it starts in the middle of its stream
     begin: start of the stream, for the same schedule of key frames and heartbeats as in one long run
     clock: reads the times, of `warm` first
@@ -123,7 +123,7 @@ class _Evaluation:
         }
 
     def add(self, batch: pa.RecordBatch, clock: EventClock, *, counted: bool) -> None:
-        """Publish the events of a batch. Bytes before the first counted one are those of the start."""
+        """Publish the events of a batch. Bytes before the first counted event are reported as `start`."""
         times = clock.read(batch)
         if not batch.num_rows:
             return

@@ -49,7 +49,8 @@ class SortedEvents:
         return sum(count for _, _, _, count in self._groups)
 
     def read(self, first: int, last: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a range in batches. Row groups outside of the range are not read."""
+        """Yield the rows from `first` up to, not including, `last` in batches. Row groups outside of the range are not
+        read."""
         for start, path, group, count in self._groups:
             if start < last and start + count > first:
                 row = start
@@ -114,7 +115,7 @@ class WorkFolder:
         return SortedEvents(self.sorted_folder)
 
     def write(self, name: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write rows under a name. The file is complete or missing, because Spark may run a task twice."""
+        """Write rows under a name. It is renamed when complete, because Spark may run a task twice."""
         path = self.path / f"{name}.arrow"
         unfinished = path.with_suffix(".unfinished")
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, chunk_columns(schema)) as writer:

@@ -72,7 +72,7 @@ def _fields(group: Any) -> Iterator[inspect.Parameter]:
 
 
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
-"""environment variable with the token; on the command line the list of processes would show it"""
+"""environment variable with the token; there is no option for it, because the process list would show its value"""
 _FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Credentials"}
 
 
@@ -233,7 +233,8 @@ async def fetch_schema(bus: Bus, topic: str) -> Schema:
         return await current_schema(await open_registry(bus.broker), topic)
     except UnknownTopic:
         advice = (
-            "register one with `thinwire pub TOPIC --infer`, or pass --schema FILE; `thinwire registry list` lists all"
+            "register one with `thinwire pub TOPIC --infer`, or pass --schema FILE; "
+            "`thinwire registry list` lists the registered topics"
         )
         raise UnknownTopic(advice, topic=topic) from None
 

@@ -33,7 +33,7 @@ CHANNELS = (
     "bytes/\nevent",
     "channel\nkB",
     "log\nkB",
-    "less than\nlog, %",
+    "saved vs\nlog, %",
     "link\nMB",
 )
 TABLE = (

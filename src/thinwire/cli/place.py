@@ -93,7 +93,7 @@ def apply_(
 @place.command("run")
 @with_options
 def run_(*, broker: BrokerAccess, k: TogetherOption = 6, model: ModelOption = None, save: SaveOption = False) -> None:
-    """Monitor latency limits and move topics, until Ctrl-C or SIGTERM. One of several controllers is active.
+    """Monitor latency limits and move topics, until Ctrl-C or SIGTERM. If several controllers run, only one is active.
 
     \b
     thinwire place run --to nats://hub:4222

@@ -76,7 +76,7 @@ class DeliveryCheck:
                 self._add_lost(name, ordinal - self.last.get(name, ordinal))
 
     def _check_undelivered(self, name: str, until: int) -> None:
-        """Check the events of a plant after the last delivered one."""
+        """Check the events of a plant that were not delivered after the last delivered one."""
         previous, latest = self.last.get(name, until), self._latest.get(name)
         if latest is None:
             self._add_lost(name, until - previous)

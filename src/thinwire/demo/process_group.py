@@ -186,7 +186,7 @@ class ProcessGroup:
 async def gather_answers(requests: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
     """Return the answers of several workers.
 
-    All are read before a failure is raised. An unread one would be taken for that of the next command.
+    All answers are read before a failure is raised: an unread answer would be taken for the answer to the next command.
     """
     tasks = [asyncio.ensure_future(request) for request in requests]
     await asyncio.gather(*tasks, return_exceptions=True)

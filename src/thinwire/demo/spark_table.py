@@ -49,7 +49,7 @@ TRIGGER = "2s"
 STARTS = 3
 STOP_TIMEOUT = 60.0
 """seconds for Spark to stop, which includes the running batch"""
-LANDING_TIMEOUT = 600.0
+COMMIT_TIMEOUT = 600.0
 """seconds until all events must be in the table; on a busy machine Spark may still be starting"""
 READ_TIMEOUT = 60.0
 POLL_INTERVAL = 0.1
@@ -122,7 +122,7 @@ class SparkTable:
 
     async def view(self) -> TableView:
         """Return the figures so far."""
-        files = landed_files(self.table)
+        files = committed_files(self.table)
         rows = sum(pq.read_metadata(file).num_rows for file in files)
         if rows and self._first is None:
             self._first = time.monotonic() - self._started
@@ -143,8 +143,8 @@ class SparkTable:
         while (view := await self.view()).rows < published and not self.problem:
             if stopping.is_set() and not view.rows:
                 break
-            if time.monotonic() > begin + LANDING_TIMEOUT:
-                self.problem = f"not all events were in the table {LANDING_TIMEOUT:g} s after the last one"
+            if time.monotonic() > begin + COMMIT_TIMEOUT:
+                self.problem = f"not all events were in the table {COMMIT_TIMEOUT:g} s after the last one"
             await asyncio.sleep(POLL_INTERVAL)
         seconds = time.monotonic() - begin
         await self.stop()
@@ -211,7 +211,7 @@ async def _stop_group(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def landed_files(table: Path) -> list[Path]:
+def committed_files(table: Path) -> list[Path]:
     """Return the files that Spark's sink log contains. Other files may belong to an unfinished batch."""
     lines = {line for entry in (table / SINK_LOG).glob("[0-9]*") for line in entry.read_text().splitlines()[1:]}
     return sorted({Path(unquote(json.loads(line)["path"].removeprefix("file://"))) for line in lines})
@@ -219,7 +219,7 @@ def landed_files(table: Path) -> list[Path]:
 
 def read_table(table: Path) -> pa.Table:
     """Return the rows of the landed files."""
-    parts = [pq.ParquetFile(file).read(COLUMNS.names).select(COLUMNS.names) for file in landed_files(table)]
+    parts = [pq.ParquetFile(file).read(COLUMNS.names).select(COLUMNS.names) for file in committed_files(table)]
     return pa.concat_tables([COLUMNS.empty_table(), *(part.cast(COLUMNS) for part in parts)])
 
 

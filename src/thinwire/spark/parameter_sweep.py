@@ -36,7 +36,7 @@ Function = Callable[..., Mapping[str, Any]]
 """takes parameters by name and returns figures by name, both JSON values"""
 
 MAX_CELLS = 1_000_000
-TASKS_A_CORE = 4
+TASKS_PER_CORE = 4
 _RESULT = "cell long, result string, cpu_seconds double, error string"
 
 
@@ -88,7 +88,7 @@ def plan_sweep(
     count = min(len(cells), tasks or _tasks(spark))
     assigned = balance([weight(cell) if weight else 1.0 for cell in cells], max(count, 1))
     texts = [json.dumps(cell) for cell in cells]
-    _ship_by_value(function)
+    _pickle_by_value(function)
     work = [[(number, texts[number]) for number in numbers] for numbers in assigned]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,10 +130,10 @@ def _check(cells: Sequence[Cell]) -> None:
 
 def _tasks(spark: SparkSession) -> int:
     # The default number of partitions is the only way to find the cores of a local or remote session.
-    return TASKS_A_CORE * spark.range(10_000).select(spark_partition_id()).distinct().count()
+    return TASKS_PER_CORE * spark.range(10_000).select(spark_partition_id()).distinct().count()
 
 
-def _ship_by_value(function: Function) -> None:
+def _pickle_by_value(function: Function) -> None:
     """Pickle functions of the caller's modules by value: executors may be unable to import them."""
     inner = function.func if isinstance(function, partial) else function
     module = sys.modules.get(getattr(inner, "__module__", None) or "")

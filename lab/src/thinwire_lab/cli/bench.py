@@ -1,4 +1,4 @@
-"""`thinwire bench AREA`: the benchmarks of an area, one row for each required result, beside reference methods.
+"""`thinwire bench AREA`: the benchmarks of an area, one row for each required result, compared with reference methods.
 
 `thinwire bench edge` measures an edge host under load. Its runs can be stored, to train latency models on them.
 """
@@ -94,7 +94,7 @@ def bench(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure bytes and time beside reference methods. Exit with 1 if a required result is not reached."""
+    """Measure bytes and time compared with reference methods. Exit with 1 if a required result is not reached."""
     output = Output(json)
     if area == EDGE:
         plan = LoadPlan(seconds, repeats, burning=not timed)

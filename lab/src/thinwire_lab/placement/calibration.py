@@ -48,11 +48,11 @@ def _error(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> float:
     return float(np.mean((logs(runs) - np.concatenate(predicted)) ** 2))
 
 
-REPEATS = 2
+SIMULATIONS = 2
 """simulations of every run, whose logarithms are averaged"""
 HALVINGS = 5
 LIMITS = (1.0, 60.0)
-"""of contention and overhead"""
+"""largest contention, and largest overhead in seconds"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Calibration:
 
 
 def calibrate(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Calibration:
-    """Fit a host to every other configuration of these runs; the rest is used for evaluation."""
+    """Fit a host to every second configuration of these runs; the rest is used for evaluation."""
     fitting, others = split_runs(runs)
     host = fit_host(fitting, seed=seed)
     return Calibration(
@@ -104,7 +104,7 @@ def split_runs(runs: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[Mea
 
 def fit_host(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Host:
     """Fit a host by coordinate search over speed, contention and overhead; steps are halved when none improves."""
-    host = _first(runs)
+    host = _initial_host(runs)
     measured = _measured(runs)
 
     def error(point: Vector) -> float:
@@ -123,7 +123,7 @@ def closeness(host: Host, runs: Sequence[MeasuredRun], *, seed: int = 1) -> Clos
     return Closeness(len(runs), len(measured), fit, float(off.mean()), float(off.max()))
 
 
-def _first(runs: Sequence[MeasuredRun]) -> Host:
+def _initial_host(runs: Sequence[MeasuredRun]) -> Host:
     """Return the start of the search, from the runs with the fewest topics."""
     if not runs:
         raise ConfigError("calibration needs runs that were not disturbed", field="runs", lowest=1)
@@ -164,13 +164,14 @@ def _minimize(function: Callable[[Vector], float], start: Vector, steps: Vector)
 
 def _simulated(host: Host, runs: Sequence[MeasuredRun], seed: int) -> Vector:
     """Return the logarithms of p50 and p90 of every topic of every run, one row each."""
-    return np.concatenate([_once(host, run, seed, number) for number, run in enumerate(runs)])
+    return np.concatenate([_simulated_run(host, run, seed, number) for number, run in enumerate(runs)])
 
 
-def _once(host: Host, run: MeasuredRun, seed: int, number: int) -> Vector:
+def _simulated_run(host: Host, run: MeasuredRun, seed: int, number: int) -> Vector:
     timing = {"seconds": run.seconds, "warm_up": run.warm_up}
     repeats = [
-        simulate(run.topics, host, [seed, number, repeat], arrivals=run.arrivals, **timing) for repeat in range(REPEATS)
+        simulate(run.topics, host, [seed, number, repeat], arrivals=run.arrivals, **timing)
+        for repeat in range(SIMULATIONS)
     ]
     return np.asarray(np.mean([np.log([(one.p50, one.p90) for one in repeat]) for repeat in repeats], axis=0))
 

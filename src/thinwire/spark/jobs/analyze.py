@@ -23,7 +23,7 @@ from thinwire.analysis.work_folder import WorkFolder, open_work_folder
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire.spark.jobs.analyze_input import name_damage, read_files, read_head, read_topic_rows
+from thinwire.spark.jobs.analyze_input import read_files, read_head, read_topic_rows, report_unreadable_file
 from thinwire.spark.jobs.line_numbers import number_lines
 from thinwire.spark.parameter_sweep import sweep
 from thinwire.topics.log_tables import read_topic
@@ -47,7 +47,7 @@ def analyze(
     work: an empty folder that driver and executors reach by the same path; by default a temporary one
     rejects: a folder for the lines that are not events, as a table; by default they are only counted and sampled
     """
-    with open_work_folder(work) as folder, name_damage():
+    with open_work_folder(work) as folder, report_unreadable_file():
         return _analyze(spark, partial(read_files, spark, paths), request, folder, rejects, progress)
 
 

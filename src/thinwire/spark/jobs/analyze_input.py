@@ -80,7 +80,7 @@ def read_topic_rows(rows: DataFrame, schema: Schema, times: TimeReader | None = 
 
 
 @contextmanager
-def name_damage() -> Iterator[None]:
+def report_unreadable_file() -> Iterator[None]:
     """Raise `ConfigError` with the path of a file that Spark fails to read, such as a damaged gzip file."""
     try:
         yield

@@ -9,7 +9,8 @@ rows are null there.
 The sink log also contains batch numbers. A query with a new checkpoint would start at batch 0, and Spark would skip its
 first batches as already committed. Such a query is refused.
 
-The table has a durable subscription at the registry, so that its topics are published while the job is stopped.
+The table has a durable subscription at the registry, so that publishers keep sending its topics while the job is
+stopped.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def seconds_of(column: Column, kind: DataType) -> Column:
 
 
 def date_of(seconds: Column) -> Column:
-    """Return the date of a time, limited to the calendar."""
+    """Return the date of a time, limited to the first and last day that Parquet and Spark support."""
     days = F.floor(seconds / F.lit(float(_DAY)))
     within = F.greatest(F.lit(_FIRST), F.least(F.lit(_LAST), days))
     return F.when(seconds.isNotNull(), F.date_add(F.lit("1970-01-01").cast("date"), within.cast("int")))

@@ -195,7 +195,8 @@ def remove_properties(messages: DataFrame, hidden: Sequence[str]) -> DataFrame:
 
 
 def draw_sample(messages: DataFrame, *, seed: int, most: int, size: int) -> Sample:
-    """Draw at most `most` messages of at most `size` bytes together, independent of the number of tasks."""
+    """Draw at most `most` messages, about `size` bytes together by their average size, independent of the number of
+    tasks."""
     usable = messages.where(F.length("message").between(1, MAX_FRAME))
     total = usable.agg(F.count("*").alias("seen"), F.coalesce(F.sum(F.length("message")), F.lit(0)).alias("bytes"))
     [(seen, bytes_)] = total.collect()

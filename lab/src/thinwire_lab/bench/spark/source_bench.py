@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS, BATCH_EVENTS_QUICK = 4 * CYCLE_EVENTS, 20_000
 TRIGGER_FRAMES = 5_000
-"""frames of a batch"""
+"""frames per micro-batch"""
 MAX_READ = 1.3
 """messages that are read, as a multiple of those requested"""
 TRIES = 5

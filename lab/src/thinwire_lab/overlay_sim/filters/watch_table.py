@@ -1,8 +1,9 @@
-"""Many watches over the same quantities: an event costs the watches that it affects, not all of them.
+"""Many watches over the same quantities: an event evaluates only the watches that it affects.
 
-A conjunct is false while one of its predicates is inside its radius. Each conjunct is therefore registered with one
-such predicate, the *watched* one. When a value leaves its interval, another predicate that is inside becomes the
-watched one; if there is none, the conjunct is true.
+A predicate is true if the value differs from the reference value by more than the radius. A conjunct is false while one
+of its predicates is inside its radius. Each conjunct is therefore registered with one such predicate, the *watched*
+one. When a value leaves its interval, another predicate that is inside becomes the watched one; if there is none, the
+conjunct is true.
 
 `Regions` are the intervals of one quantity in two heaps, of lower and of upper ends. A value that leaves no interval
 costs two comparisons. Each interval is around the reference value of its own subscriber, so an index of distinct
@@ -85,7 +86,7 @@ class Regions:
         heapify(self._highs)
 
 
-_ANYTHING = (1 << 63, -(1 << 63))
+_EMPTY = (1 << 63, -(1 << 63))
 """interval without values, used before there is a reference value"""
 
 
@@ -213,7 +214,7 @@ class WatchTable:
     def _register(self, found: _Registered, at: int) -> None:
         place = found.watched[at]
         radius = dict(found.watch.condition.conjuncts[at])[place]
-        interval = found.watch.interval(place, radius) or _ANYTHING
+        interval = found.watch.interval(place, radius) or _EMPTY
         self._regions[found.slots[place]].put(found.keys[at], interval)
 
     def _slot(self, quantity: Quantity) -> int:
