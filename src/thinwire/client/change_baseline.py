@@ -1,4 +1,4 @@
-"""When `emit="changes"` must compare the state of a feed with the events delivered last.
+"""Decides when a subscription with `emit="changes"` must compare the state of a feed with the events delivered last.
 
 The subscriber holds the last delivered value of each source. The log and each channel suppress values relative to the
 value that they sent last. All of these are within the tolerance of the true value, but they differ. After a feed switch
@@ -41,7 +41,7 @@ class CatchUp:
 
 
 class ChangeBaseline:
-    """Tracks whether the values that a feed compares with have changed.
+    """Decides when the state of publishers must be compared with the events delivered last.
 
     has_predicate: a channel contains every event that matches, so that its values need no comparison
     """

@@ -43,10 +43,10 @@ class Feed:
         """The log offset of the last events received; None before the first."""
         return None if self.is_fresh else self.offset
 
-    async def seek(self, first: int, fetch: FetchDefinition, furthest: int | None) -> None:
-        """Bring the decoders to the offset `first`; they stay empty if that takes more than `furthest` messages."""
+    async def seek(self, first: int, fetch: FetchDefinition, max_messages: int | None) -> None:
+        """Bring the decoders to the offset `first`; they stay empty if that takes more than `max_messages` messages."""
         seeker = Seeker(self._broker, self.selection, fetch)
-        self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=furthest)).log_decoder
+        self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=max_messages)).log_decoder
         self.log_decoder.offset = self.offset = first - 1
 
     async def open(self, limit: int) -> None:

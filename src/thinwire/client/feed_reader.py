@@ -82,12 +82,12 @@ class FeedReader:
         self._baseline = ChangeBaseline(has_predicate=demand.where is not None) if is_changes else None
         self._switch: asyncio.Task[Feed | None] | None = None
         self._previous: Feed | None = None
-        self._is_abandoned = False
+        self._must_leave_channel = False
         self._last_message: float | None = None
         self._log_end = 0
         self._next_check = 0.0
         self._entry_offset = math.inf
-        self._unread: Stored | None = None
+        self._undecoded: Stored | None = None
         self._pending: list[FeedBatch] = []
         self._last_offset: int | None = None
         self._previous_counts: dict[str, Counts] = {}
@@ -146,21 +146,21 @@ class FeedReader:
         feed = self.feed
         if not feed.is_fresh:
             feed.reader.done(feed.offset)
-        if (now >= self._next_check or self.state is FeedState.SWITCHING) and self._unread is None:
+        if (now >= self._next_check or self.state is FeedState.SWITCHING) and self._undecoded is None:
             await self._check(now)
             feed = self.feed
         if self._pending:
             return self._take_pending()
-        stored = self._unread or await feed.reader.next(timeout)
+        stored = self._undecoded or await feed.reader.next(timeout)
         if stored is None:
             self._next_check = 0.0
             return []
         if isinstance(feed, ChannelFeed):
             is_closed = not self.skip and self._status is not None and self._status.since != feed.since
             if is_closed or feed.log_decoder.is_restarted_by(stored):
-                self._is_abandoned = True
-            if self._is_abandoned:
-                self._unread = None
+                self._must_leave_channel = True
+            if self._must_leave_channel:
+                self._undecoded = None
                 self._next_check = 0.0
                 return []
             self._last_message = now
@@ -168,7 +168,7 @@ class FeedReader:
             deliveries = feed.log_decoder.receive(stored, now)
         except PeerFault as fault:
             deliveries = await self._decode_again(feed, stored, now, fault)
-        self._unread = None
+        self._undecoded = None
         feed.offset, feed.is_fresh = stored.offset, False
         decoder = feed.log_decoder.current
         if decoder.state is not State.READY or stored.offset >= self._entry_offset:
@@ -237,7 +237,7 @@ class FeedReader:
             newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
             if newest is None or newest.offset <= feed.offset:
                 feed.log_decoder.positions.complete_to(stored_offset)
-        if self._is_abandoned or status.since != feed.since:
+        if self._must_leave_channel or status.since != feed.since:
             self._start_switch(self._return_to_log(feed))
 
     def _start_switch(self, opening: Coroutine[Any, Any, Feed | None]) -> None:
@@ -260,7 +260,7 @@ class FeedReader:
             handover = compare_feeds(previous.log_decoder, feed.log_decoder)
             feed.log_decoder.dedup = handover.dedup if handover.dedup else None
             self._pending += [FeedBatch(decoder, events, []) for decoder, events in handover.pending]
-            self._previous, self.feed, self._is_abandoned = previous, feed, False
+            self._previous, self.feed, self._must_leave_channel = previous, feed, False
             self._use(feed)
             if self._baseline is not None:
                 self._baseline.start_switch(feed, self._catch_up_target(previous, feed, on_channel))
@@ -274,7 +274,7 @@ class FeedReader:
 
     def _catch_up_target(self, previous: Feed, feed: Feed, on_channel: bool) -> Callable[[], Awaitable[int | None]]:
         if on_channel:
-            return partial(_return, self._log_end)
+            return partial(_known_offset, self._log_end)
         return partial(self._find_channel_offset, feed, previous.offset)
 
     async def _find_channel_offset(self, feed: Feed, log_offset: int) -> int | None:
@@ -302,12 +302,12 @@ class FeedReader:
         decoder = feed.log_decoder.decoder_of(stored)
 
         def report(problem: PeerFault) -> None:
-            self._unread = None
+            self._undecoded = None
             self._on_notice(MessageUnreadable(decoder.publisher, stored.offset, str(problem)))
 
         async def fetch(name: bytes) -> bool:
             # The caller may be cancelled while a definition is fetched, and the broker may be unreachable.
-            self._unread = stored
+            self._undecoded = stored
             return await self._topic.fetch(name)
 
         again = partial(feed.log_decoder.decode, stored, now)
@@ -348,7 +348,7 @@ class FeedReader:
             await self._status.close()
 
 
-async def _return(offset: int) -> int | None:
+async def _known_offset(offset: int) -> int | None:
     return offset
 
 

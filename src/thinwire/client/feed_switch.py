@@ -116,12 +116,12 @@ class FeedSwitch:
             feed.log_decoder.dedup = DeliveryDedup(cursor.delivered)
         return FirstFeed(feed, cursor.within)
 
-    async def _open_log(self, first: int, furthest: int | None = None) -> Feed:
+    async def _open_log(self, first: int, max_messages: int | None = None) -> Feed:
         """Open the log at the offset `first`."""
         only_changes = self._demand.emit == "changes"
         log_decoder = LogDecoder(self._topic.lookup, dictionaries=self._topic.dictionary, only_changes=only_changes)
         feed = Feed(self._broker, self._log, log_decoder)
-        await feed.seek(first, self._topic.fetch, furthest)
+        await feed.seek(first, self._topic.fetch, max_messages)
         await feed.open(self._limit)
         return feed
 
@@ -208,7 +208,7 @@ class FeedSwitch:
         return FirstFeed(found.feed, 0)
 
     async def _seek_channel(
-        self, first: int, positions: PublisherPositions, since: int, furthest: int | None = None
+        self, first: int, positions: PublisherPositions, since: int, max_messages: int | None = None
     ) -> ChannelFeed:
         """Create a channel feed whose decoders are at the offset `first`; a decoder without a state stays empty."""
         # Events that a channel with a predicate suppresses do not match: they are not delivered either.
@@ -221,7 +221,7 @@ class FeedSwitch:
             only_matching=only_matching,
         )
         feed = ChannelFeed(self._broker, self._channel, channel_decoder, since)
-        await feed.seek(first, self._topic.fetch, furthest)
+        await feed.seek(first, self._topic.fetch, max_messages)
         return feed
 
     async def _read_ends(self, offset: int, since: int) -> EndOffsets | None:
@@ -259,7 +259,7 @@ class FeedSwitch:
         return newest is None or last is None or last.time < newest.time - INACTIVE_AFTER
 
     async def _is_silent(self, publisher: str, position: ChannelCursor) -> bool:
-        """Report whether the channel has no message of a publisher after a position."""
+        """Return whether the channel still has a message of a publisher, and none after a position."""
         last = await self._broker.last(self._channel.log, self._channel.subjects(publisher))
         return last is not None and last.offset <= position.offset
 
@@ -273,7 +273,7 @@ class FeedSwitch:
 
 
 async def needs_channel(topic: TopicMetadata, demand: DemandClass) -> bool:
-    """Report whether a demand differs from the log; the translator decides by the same rule."""
+    """Return whether a demand class needs a channel, because the log does not contain exactly what it requests."""
     config = await topic.configuration()
     if config is None or not config.wanted or config.demand.min_interval:
         return False

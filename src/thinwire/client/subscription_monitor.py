@@ -115,7 +115,7 @@ class SubscriptionMonitor:
             _log.log(logging.INFO if self._topic.managed else logging.WARNING, LOG_IS_FINER, self._topic.name)
 
     def predict_silent(self, decoder: StreamDecoder) -> list[Event]:
-        """Return the predicted next event of each source without an event since the last tick."""
+        """Return the predicted next event of each source that had no event since the previous call."""
         found: list[Event] = []
         for event in decoder.peek() if decoder.state is State.READY else ():
             key = (event.publisher, event.incarnation, *event.source)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class EdgeState(BucketFollower):
-    """The documents of the edge. Unreadable ones are logged and ignored.
+    """The documents of the edge. An unreadable one is logged and counts as absent.
 
     topics, hosts, models: by name
     assignment, revision: the assignment and its bucket revision
@@ -107,5 +107,5 @@ def _decode(entry: BucketEntry, decode: Callable[[bytes], T]) -> T | None:
     try:
         return decode(entry.value)
     except RegistryError as problem:
-        _log.warning("ignored unreadable document %s: %s", entry.key, problem)
+        _log.warning("unreadable document %s counts as absent: %s", entry.key, problem)
         return None

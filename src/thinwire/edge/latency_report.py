@@ -136,7 +136,7 @@ class EdgeReporter:
         self._beat = 0
 
     def observe(self, topic: str, result: EdgeMessage, now: float) -> None:
-        """Add a result of a topic that arrived at `now`, in seconds since the epoch."""
+        """Add a result of a topic that arrived at `now`, in Unix time."""
         meter = self._meters.setdefault(topic, LatencyMeter(self.window))
         meter.observe(result.due, now, now, 0.0)
 

@@ -106,7 +106,9 @@ class ProcessWorker:
                 status, outcome = await self._read_answer()
         except (TimeoutError, asyncio.IncompleteReadError):
             await self.close()
-            raise FunctionUnusable("loading timed out", function=self.function, seconds=LOAD_TIMEOUT) from None
+            raise FunctionUnusable(
+                "loading timed out or the process ended", function=self.function, seconds=LOAD_TIMEOUT
+            ) from None
         except BaseException:
             await self.close()
             raise

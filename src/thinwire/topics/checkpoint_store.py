@@ -33,7 +33,7 @@ _log = logging.getLogger("thinwire.translator")
 
 @dataclass(frozen=True)
 class CheckpointPart(Document):
-    """One part of a checkpoint in the index.
+    """A part of a checkpoint, as listed in the index document.
 
     number: index of the part in the checkpoint
     pieces, size, hash: number of pieces, bytes and hash of the content
@@ -186,7 +186,7 @@ def thinned(checkpoints: list[Checkpoint], limit: int) -> list[Checkpoint]:
 
 
 def _encode_index(checkpoints: list[Checkpoint]) -> tuple[list[Checkpoint], bytes]:
-    """As many checkpoints as fit into an index, and the index."""
+    """Return the checkpoints that fit into one index document, and the encoded document."""
     kept = thinned(checkpoints, MAX_CHECKPOINTS)
     while True:
         value = encode_object({"checkpoints": [one.to_document() for one in kept]})

@@ -63,9 +63,9 @@ class FencedWriter:
 
     __slots__ = (
         "_broker",
-        "_confirmed",
         "_log",
         "_on_retry",
+        "_owned_at",
         "_superseded",
         "allow_truncated",
         "always_fenced",
@@ -95,7 +95,7 @@ class FencedWriter:
         self._log = log
         self._superseded = superseded
         self._on_retry = on_retry
-        self._confirmed = -math.inf
+        self._owned_at = -math.inf
 
     async def append(self, subject: str, payload: bytes) -> int:
         """Store a message after all earlier ones and return its offset."""
@@ -106,16 +106,16 @@ class FencedWriter:
                 if offset is None:
                     # The time before the attempt: an acknowledgement proves the ownership of the subjects until then.
                     started = loop.time()
-                    fenced = fenced or self.error is not None or started - self._confirmed >= FENCE_INTERVAL
+                    fenced = fenced or self.error is not None or started - self._owned_at >= FENCE_INTERVAL
                     offset = await self._store(subject, payload, fenced=fenced)
-                if not fenced and loop.time() - self._confirmed >= FENCE_INTERVAL:
+                if not fenced and loop.time() - self._owned_at >= FENCE_INTERVAL:
                     await self._check_predecessor(offset)
                 break
             except (BrokerUnavailable, BrokerRefused) as error:
                 self.error = error
                 self._on_retry(error)
-                await asyncio.sleep(min(RETRY_DELAY, ATTEMPT_TIMEOUT))
-        self.error, self.last, self._confirmed = None, offset, started
+                await asyncio.sleep(RETRY_DELAY)
+        self.error, self.last, self._owned_at = None, offset, started
         return offset
 
     async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:

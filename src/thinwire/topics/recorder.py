@@ -92,7 +92,7 @@ async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> Non
 
 
 async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
-    """Record dictionaries with their parents. Return the hashes of those that the store has."""
+    """Record dictionaries with their parents. Return the hashes of those that were found at the broker."""
     found: list[bytes] = []
     bucket = await broker.bucket(DICTIONARIES) if hashes else None
     for hash in hashes:
@@ -248,7 +248,7 @@ class Recorder:
 
     async def _open_topic(self, topic: str, start: Start) -> RecordingResult:
         log, span = log_of(topic), await self._broker.span(log_of(topic))
-        self._out.last(log)  # completes the segment of a killed recorder
+        self._out.last(log)  # called for its side effect: it completes the segment that a killed recorder left open
         with open_recording(self._out.path) as recording:
             recorded = recording.last(log, ">")
         if recorded is None:
@@ -306,5 +306,5 @@ async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
             await broker.span(log_of(check_topic(topic)))
         except UnknownLog:
             if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
-                raise UnknownTopic("and it has no log", topic=topic) from None
+                raise UnknownTopic("the topic is not registered and has no log", topic=topic) from None
             await broker.open_log(log_of(topic), [publisher_subjects(topic)])

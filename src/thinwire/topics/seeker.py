@@ -63,7 +63,7 @@ class RestoredState(NamedTuple):
 class Seeker:
     """Brings decoders to an offset of one topic log or channel.
 
-    learn: fetches a schema by fingerprint or a dictionary by hash; returns False for an unknown one
+    fetch: fetches a schema by fingerprint or a dictionary by hash; returns False for an unknown one
     """
 
     def __init__(self, broker: Broker, selection: LogSelection, fetch: FetchDefinition) -> None:
@@ -135,7 +135,8 @@ class Seeker:
         return (await self._broker.span(self.selection.log)).first
 
     async def _active_publishers(self, offset: int) -> set[str]:
-        """Publishers with messages at or after `offset`, or shortly before the end. Others start with key frames."""
+        """Publishers with messages at or after `offset`, or shortly before the end. Other publishers need no state:
+        they begin with key frames when they send again."""
         subjects = await self._broker.subjects(self.selection.log, self.selection.keys())
         newest = {name: await self._last(self.selection.subjects(name)) for name in map(publisher_in, subjects)}
         end = max((stored.time for stored in newest.values() if stored is not None), default=0.0)
@@ -339,4 +340,4 @@ def _keep_ready(before: LogDecoder, decoders: LogDecoder) -> None:
 
 def _describe(start: SeekStart, messages: int) -> str:
     origin = f"the checkpoint at {start.checkpoint.offset}" if start.checkpoint is not None else "key frames"
-    return f"from {origin}, {messages} messages before"
+    return f"from {origin}, {messages} offsets earlier"

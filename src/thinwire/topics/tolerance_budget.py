@@ -1,8 +1,9 @@
 """Tolerance budget: the strictest tolerance per property over all subscriptions of a topic.
 
 A subscription with `exact` requests 0. A subscription that does not select a property does not constrain it. A property
-that no subscription selects gets the loosest tolerance, because its values are not delivered. Sources do not matter: a
-publisher has one tolerance per property. A property without a tolerance keeps the idle band of its schema.
+that no subscription selects gets the loosest tolerance, because its values are not delivered. A selection of sources
+has no influence: a publisher has one tolerance per property for all its sources. A property without a tolerance keeps
+    the idle band of its schema.
 
 >>> rooms = Schema("rooms", [Property("t", "number", step="0.1", minimum=0, maximum=50), Property("on", "boolean")])
 >>> requests = [SubscriptionDocument("rooms", "a", {"t": "1%"}), SubscriptionDocument("rooms", "b", {"t": 2})]
@@ -69,7 +70,7 @@ def budget(schema: Schema, subscriptions: Iterable[SubscriptionDocument], settin
     problems = [
         f"{one.key}: no property {name}" for one in ordered for name in _named_properties(one) if name not in schema
     ]
-    documents = [*ordered, *_retained_log(schema, settings)]
+    documents = [*ordered, *_requests_of_retained_log(schema, settings)]
     requests = [(document, _read_request(schema, document, problems)) for document in documents]
     amounts, idle = dict[str, Fraction](), set[str]()
     for p in sent_properties(schema):
@@ -168,7 +169,7 @@ def _read_request(schema: Schema, document: SubscriptionDocument, problems: list
     return ToleranceVector(amounts)
 
 
-def _retained_log(schema: Schema, settings: Settings) -> list[SubscriptionDocument]:
+def _requests_of_retained_log(schema: Schema, settings: Settings) -> list[SubscriptionDocument]:
     """A retained log with a tolerance in its settings requests that tolerance like a subscription."""
     if not settings.retain or (settings.tolerance is None and settings.default_tolerance is None):
         return []

@@ -21,7 +21,7 @@ class LocalReader:
 
     It fetches messages on demand; an idle reader costs nothing but its position.
 
-    dropped: number of messages that were delivered again and dropped
+    dropped: number of redelivered messages, which are not returned again
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class LocalReader:
             self._wake_up.notify()
 
     def rewind(self, count: int) -> None:
-        """Deliver the last `count` messages of the log again."""
+        """Move the position back by `count` offsets, as a redelivery would. Messages that were already delivered are
+        dropped."""
         self._next = max(1, self._next - count)
         self._wake_up.notify()
 
@@ -99,4 +100,4 @@ class LocalReader:
     def _raise_closed(self) -> NoReturn:
         if self._closed:
             raise TransportClosed("the reader is closed", log=self._log.name)
-        raise UnknownLog("it was deleted", log=self._log.name)
+        raise UnknownLog("the log was deleted", log=self._log.name)

@@ -38,7 +38,7 @@ class LocalServer:
 
     name: as in memory://name; clock: source of message times and retention; max_payload: bytes in a message
     delay: seconds that a message or a response is in transit; log_size: default size limit of a log in bytes
-    acknowledgements_to_lose: number of appends whose acknowledgement is lost
+    acknowledgements_to_lose: number of coming appends whose acknowledgement will be lost
 
     Storage survives `stop` and `start`. While the server is stopped or a client is cut off, its calls wait. Iteration
     follows insertion order everywhere, so that runs under a virtual-time event loop are reproducible.
@@ -123,7 +123,7 @@ class LocalServer:
         self.acknowledgements_to_lose += count
 
     def redeliver(self, count: int = 1, client: LocalBroker | None = None) -> None:
-        """Deliver the last `count` messages of the log to readers again."""
+        """Move readers back by `count` offsets, as a redelivery would. They drop the repeated messages."""
         for reader in self._readers(client):
             reader.rewind(count)
 
@@ -153,7 +153,7 @@ class LocalServer:
     def add_client(self, client: LocalBroker) -> None:
         loop = asyncio.get_running_loop()
         if self.clients and loop is not self._loop:
-            raise TransportError("a memory broker serves one event loop at a time", url=self.url)
+            raise TransportError("a memory server serves one event loop at a time", url=self.url)
         self._loop = loop
         self.clients.append(client)
         if not self.running:

@@ -1,8 +1,9 @@
 """Appending a message to a log exactly once over a connection that can be lost.
 
-A message is sent without headers first. If the acknowledgement is missing, the message may be stored or not. The
-appender then reads the messages under the subject after the last known offset. If the message is not among them, it is
-sent again with the expected last offset, so that a first copy that is still in transit causes a conflict.
+Unless the caller states an expected last offset, a message is first sent without headers. If the acknowledgement is
+missing, the message may be stored or not. The appender then reads the messages under the subject after the last known
+offset. If the message is not among them, it is sent again with the expected last offset, so that a first copy that is
+still in transit causes a conflict.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import BrokerUnavailable, UnknownLog
 
 _MAX_REMEMBERED = 4096
-_NO_ACKNOWLEDGEMENT = "it answers but does not acknowledge (check its log for a full disk); "
+_NO_ACKNOWLEDGEMENT = (
+    "the NATS server is connected but does not acknowledge "
+    "(check the log file of the server, for example for a full disk); "
+)
 
 
 @dataclass(slots=True)
@@ -42,7 +46,7 @@ class _Message:
 
 
 class JetStreamAppender:
-    """Stores messages, one at a time under a subject."""
+    """Stores messages. Callers must not append concurrently under the same subject."""
 
     def __init__(self, connection: NatsConnection, store: JetStreamStore) -> None:
         self._connection, self._store = connection, store
@@ -67,7 +71,7 @@ class JetStreamAppender:
         return await self._store_once(message)
 
     async def put(self, log: str, subject: str, payload: bytes, *, headers: bytes = b"") -> int:
-        """Store a message that may be stored twice, such as a document of which the last copy counts."""
+        """Store a message at least once, for example a document: if there are two copies, only the last one counts."""
         check_log(log)
         self._connection.check_size(payload, headers)
         deadline = self._connection.deadline()

@@ -27,7 +27,7 @@ from thinwire.brokers.nats.server_pool import Server
 PING_INTERVAL = 10.0
 """seconds between PINGs"""
 MAX_UNANSWERED_PINGS = 2
-"""a connection that has not answered so many of them when the next one is due is aborted"""
+"""the connection is aborted if this many PINGs are unanswered when the next one is due"""
 
 log = logging.getLogger("thinwire.brokers.nats")
 
@@ -36,7 +36,8 @@ class AsyncioSocket(asyncio.Protocol):
     """A connection to a server. Messages are passed to the handler of their subscription as they arrive.
 
     handlers: by subscription id; owned by the caller
-    on_error: called with each -ERR; on_info: called with each later INFO; on_lost: called once, after the handshake
+    on_error: called with each -ERR; on_info: called with each later INFO; on_lost: called once when the connection is
+        lost after the handshake
 
     A command is written to the socket at once, without a task in between.
     """
@@ -57,7 +58,7 @@ class AsyncioSocket(asyncio.Protocol):
         self._buffer: list[bytes] = []
         self._missing = 0
         """bytes that must arrive before the buffer is parsed again"""
-        self._pongs: deque[asyncio.Future[None]] = deque()
+        self._unanswered_pings: deque[asyncio.Future[None]] = deque()
         self._ping_timer: asyncio.TimerHandle | None = None
         self._writable, self._closed = asyncio.Event(), asyncio.Event()
         self._writable.set()
@@ -67,7 +68,7 @@ class AsyncioSocket(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         await loop.create_connection(lambda: self, server.host, server.port)
         try:
-            await self._shake_hands(server, options)
+            await self._handshake(server, options)
         except BaseException:
             self.abort()
             raise
@@ -134,7 +135,7 @@ class AsyncioSocket(asyncio.Protocol):
         self.is_lost = True
         if self._ping_timer is not None:
             self._ping_timer.cancel()
-        for pong in self._pongs:
+        for pong in self._unanswered_pings:
             if not pong.done():
                 pong.set_exception(ConnectionResetError("connection lost"))
                 pong.exception()  # PINGs of the timer have no waiter; without this asyncio logs the exception
@@ -160,7 +161,7 @@ class AsyncioSocket(asyncio.Protocol):
         elif line == b"PING":
             self.write(PONG)
         elif line == b"PONG":
-            if self._pongs and not (pong := self._pongs.popleft()).done():
+            if self._unanswered_pings and not (pong := self._unanswered_pings.popleft()).done():
                 pong.set_result(None)
         elif line.startswith(b"INFO "):
             self.info = parse_info(line)
@@ -168,7 +169,7 @@ class AsyncioSocket(asyncio.Protocol):
         elif line.startswith(b"-ERR"):
             self._on_error(ServerError.from_line(line))
 
-    async def _shake_hands(self, server: Server, options: NatsOptions) -> None:
+    async def _handshake(self, server: Server, options: NatsOptions) -> None:
         self.info = parse_info(await self._handshake_line())
         if requires_tls(self.info, options):
             await self._start_tls(server, options.tls or Tls())
@@ -201,7 +202,7 @@ class AsyncioSocket(asyncio.Protocol):
         self._ping_timer = asyncio.get_running_loop().call_later(PING_INTERVAL, self._on_ping_timer)
 
     def _on_ping_timer(self) -> None:
-        if len(self._pongs) >= MAX_UNANSWERED_PINGS:
+        if len(self._unanswered_pings) >= MAX_UNANSWERED_PINGS:
             self.abort()
             return
         self._send_ping()
@@ -212,6 +213,6 @@ class AsyncioSocket(asyncio.Protocol):
         if self.is_lost:
             pong.set_exception(ConnectionResetError("connection lost"))
         else:
-            self._pongs.append(pong)
+            self._unanswered_pings.append(pong)
             self.write(PING)
         return pong

@@ -51,8 +51,9 @@ class NatsOptions:
     """Connection options.
 
     name: shown in the monitoring of the server
-    token; user and password; credentials, nkey (files): the first of them that is given is used
-    connect_timeout: seconds for the first connection; timeout: seconds that a call waits for a lost connection
+    token, user with password, credentials (file), nkey (file): if several are given, the first in this order is used
+    connect_timeout: seconds for the first connection; timeout: seconds that a call waits for the reconnection after the
+        connection is lost
     inbox: first token of reply subjects, if permissions require another one
     """
 
@@ -70,7 +71,7 @@ class NatsOptions:
     def __post_init__(self) -> None:
         for name in ("connect_timeout", "timeout"):
             if getattr(self, name) <= 0:
-                raise ConfigError("seconds, more than 0", **{name: getattr(self, name)})
+                raise ConfigError("must be a number of seconds above 0", **{name: getattr(self, name)})
         if (self.user is None) != (self.password is None):
             raise ConfigError("user and password go together", user=self.user)
         for name in ("credentials", "nkey"):
@@ -121,7 +122,7 @@ def _seconds(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ConfigError("seconds, more than 0", **{name: value}) from None
+        raise ConfigError("must be a number of seconds above 0", **{name: value}) from None
 
 
 def read_servers(servers: str | Sequence[str], options: NatsOptions) -> tuple[list[str], NatsOptions]:

@@ -71,7 +71,7 @@ class DocumentCache:
     """The newest entry of every key, decoded.
 
     topics: records by topic
-    problems: reason why the document under a key cannot be decoded
+    problems: by key, why the key is invalid or its document cannot be decoded
     """
 
     def __init__(self) -> None:

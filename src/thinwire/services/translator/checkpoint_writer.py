@@ -24,9 +24,10 @@ from thinwire.topics.names import log_of
 SOURCES_PER_PORTION = 20_000
 """sources of channels that are copied between two messages"""
 CHANNEL_COST = 64
-"""cost of copying a channel beside its sources, in sources"""
+"""fixed cost of copying a channel, expressed as a number of sources"""
 MAX_SIZE = 1 << 26
-"""bytes of all channels in a checkpoint; readers of the other channels start with key frames"""
+"""bytes of the channel snapshots in a checkpoint; channels above it are left out, and their readers start with key
+frames"""
 
 ChannelName = tuple[str, str]
 """class and publisher"""
@@ -61,7 +62,7 @@ class CheckpointWriter:
     """The checkpoints of one topic.
 
     messages, seconds: interval between two checkpoints, whichever is over first
-    offset: log offset up to which the translation starts
+    offset: log offset after which the translation starts
 
     The caller runs one cycle per write round: `begin` before it takes messages from the translation, `copy` after that,
     and `confirm` when they are stored.

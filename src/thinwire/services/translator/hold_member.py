@@ -55,7 +55,7 @@ class TickReader:
         self.tick_indexes = {p.name: index for index, p in enumerate(ticks)}
         self._pick = picker(schema)
         self._ticks = [(p.name, converter(p)) for p in ticks]
-        self._others = [(p.name, _identity_of(p)) for p in read if p.name not in self.tick_indexes]
+        self._others = [(p.name, _comparison_key_of(p)) for p in read if p.name not in self.tick_indexes]
 
     def read(self, event: Event) -> TickReading:
         """Return the values of an event."""
@@ -69,8 +69,9 @@ class TickReader:
         return TickReading(ticks if in_range else None, others)
 
 
-def _identity_of(p: Property) -> Callable[[Any], Any]:
-    """Return a function to values that are equal only if an encoder sends them equally.
+def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
+    """Return a function that maps a value to a comparison key. Two keys are equal only if an encoder sends the values
+    identically.
 
     It separates 0.0 from -0.0, and 1 from True.
     """
@@ -83,7 +84,7 @@ def _identity_of(p: Property) -> Callable[[Any], Any]:
 
 
 class HoldMember(GroupMember):
-    """A last-value channel in a hold group."""
+    """A channel of a hold group: its subscribers predict that a value stays as last sent."""
 
     __slots__ = ("_held", "_sources")
 

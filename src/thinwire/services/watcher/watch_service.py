@@ -73,7 +73,7 @@ class WatchService(LeasedService[WatchWork]):
 
     name: unique among the instances; a random one by default
     lease: lease term in seconds; without renewal for that long another instance takes a watch over
-    handover: seconds that a watch is held at least before it is handed over
+    handover: seconds that an instance holds a watch, at least, before it may hand it over to another instance
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class BlockingSocket:
         self._deadline = deadline
         self._socket = socket.create_connection((server.host, server.port), timeout=self._remaining())
         try:
-            self.info = self._shake_hands(server, options)
+            self.info = self._handshake(server, options)
         except BaseException:
             self.close()
             raise
@@ -94,7 +94,7 @@ class BlockingSocket:
         else:
             self.data = self.data + bytes(len(self.data))  # at most twice the bytes that have arrived
 
-    def _shake_hands(self, server: Server, options: NatsOptions) -> ServerInfo:
+    def _handshake(self, server: Server, options: NatsOptions) -> ServerInfo:
         info = parse_info(self._line())
         if requires_tls(info, options):
             self._start_tls(server, options.tls or Tls())
