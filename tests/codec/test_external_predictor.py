@@ -179,3 +179,24 @@ def test_registration_rejects_floats_and_names_that_are_taken_or_invalid(predict
     with pytest.raises(ConfigError, match=predictor.name):
         register(predictor)
     assert by_name("last").name == "last"
+
+
+def test_an_installed_distribution_supplies_predictors_by_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "halving_predictor.py").write_text(
+        "from thinwire.codec.predictors import CustomPredictor, register\n"
+        "@register\n"
+        "class Halving(CustomPredictor):\n"
+        "    name = 'halving'\n"
+        "    @staticmethod\n"
+        "    def next_value(x1, x2, a, b):\n"
+        "        return x1 // 2\n"
+    )
+    metadata = tmp_path / "halving-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: halving\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[thinwire.predictors]\nhalving = halving_predictor\n")
+    with pytest.raises(ConfigError, match="unknown predictor"):
+        by_name("halving")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert by_name("halving").name == "halving"
+    assert catalogue.custom_by_name("halving").next_value(9, 0, 0, 0) == 4

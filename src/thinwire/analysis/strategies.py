@@ -23,6 +23,7 @@ from typing import Any, Literal, Self
 
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.demand import tolerance_of
+from thinwire.codec.stream_config import KEY_FRAME_INTERVAL, MAX_SILENCE
 from thinwire.codec.tolerance_vector import NEVER_TOLERANT, Tolerance
 from thinwire.errors import ConfigError
 from thinwire.ledger.row import Deviation
@@ -99,8 +100,8 @@ class Strategy:
     mode: Literal["predict", "hold"] = "predict"
     linger: float = 0.005
     max_batch: int = 65_536
-    key_frame_interval: float = 3600.0
-    max_silence: float = 30.0
+    key_frame_interval: float = KEY_FRAME_INTERVAL
+    max_silence: float = MAX_SILENCE
     packing: Packing = "none"
 
     @property

@@ -14,6 +14,10 @@ from thinwire.errors import ConfigError
 from thinwire.wire import FrameKind
 
 MAX_VERSION = (1 << 63) - 1
+KEY_FRAME_INTERVAL = 3600.0
+"""default of `key_frame_interval`, in seconds"""
+MAX_SILENCE = 30.0
+"""default of `max_silence`, in seconds"""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class StreamConfig:
     version: int = 1
     demand: Demand = field(default_factory=Demand)
     format: Literal["compact", "json"] = "compact"
-    key_frame_interval: float = 3600.0
-    max_silence: float = 30.0
+    key_frame_interval: float = KEY_FRAME_INTERVAL
+    max_silence: float = MAX_SILENCE
     audit_every: int = 0
     late_policy: LatePolicy = "accept"
     max_sources: int = MAX_SOURCES

@@ -16,7 +16,7 @@ from thinwire.codec import Demand
 from thinwire.codec.event_admission import LatePolicy
 from thinwire.codec.predictors import by_name
 from thinwire.codec.reducer import MAX_SOURCES
-from thinwire.codec.stream_config import StreamConfig
+from thinwire.codec.stream_config import KEY_FRAME_INTERVAL, MAX_SILENCE, StreamConfig
 from thinwire.schema import Schema
 from thinwire.topics.document import Document, nested
 from thinwire.topics.document_fields import (
@@ -47,8 +47,8 @@ class StreamSettings(Document):
     """The fields that settings and configurations share with `StreamConfig`."""
 
     format: Literal["compact", "json"] = "compact"
-    key_frame_interval: Positive = 3600.0
-    max_silence: Positive = 30.0
+    key_frame_interval: Positive = KEY_FRAME_INTERVAL
+    max_silence: Positive = MAX_SILENCE
     audit_every: Count = 0
     late_policy: LatePolicy = "accept"
     max_sources: Annotated[int, whole(1, MAX_SOURCES)] = MAX_SOURCES

@@ -11,9 +11,12 @@ from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, 
 from thinwire.codec.predictors.predictor import Predictor
 from thinwire.codec.predictors.seasonal import Seasonal
 from thinwire.errors import ConfigError, UnknownPredictor
+from thinwire.lazy import load_extensions
 
 _SIMPLE: dict[str, type[Predictor]] = {kind.name: kind for kind in (LastValue, Linear, Trend, Smooth, Cadence)}
 _CUSTOM: dict[str, type[CustomPredictor]] = {}
+EXTENSIONS = "thinwire.predictors"
+"""entry point group of distributions whose modules register predictors"""
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 
@@ -37,6 +40,8 @@ def register(predictor: type[CustomPredictor]) -> type[CustomPredictor]:
 
 def custom_by_name(name: str) -> type[CustomPredictor]:
     """Return a registered predictor. Raises UnknownPredictor."""
+    if name not in _CUSTOM:
+        load_extensions(EXTENSIONS)
     if name not in _CUSTOM:
         raise UnknownPredictor(predictor=name, registered=sorted(_CUSTOM))
     return _CUSTOM[name]
@@ -62,6 +67,8 @@ def by_name(name: str, period: int | None = None) -> Predictor:
     """
     if name in _SIMPLE:
         return _SIMPLE[name]()
+    if name != Seasonal.name and name not in _CUSTOM:
+        load_extensions(EXTENSIONS)
     if name in _CUSTOM:
         return _CUSTOM[name]()
     if name != Seasonal.name:

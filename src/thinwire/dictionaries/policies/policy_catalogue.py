@@ -9,11 +9,11 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from thinwire.dictionaries.policies import CostBased, DictionaryPolicy
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
+from thinwire.lazy import load_extensions
 
 PolicyFactory = Callable[[Topology, float], DictionaryPolicy]
 """(topology, budget) -> a policy without messages; budget: CPU time to pack a message as a multiple of deflate"""
@@ -41,8 +41,7 @@ def policy_names() -> list[str]:
 def create_policy(name: str, topology: Topology, budget: float = FAST) -> DictionaryPolicy:
     """Create a policy; raise `ConfigError` for an unknown name."""
     if name not in _FACTORIES:
-        for extension in entry_points(group=EXTENSIONS):
-            extension.load()
+        load_extensions(EXTENSIONS)
     if name not in _FACTORIES:
         raise ConfigError("unknown dictionary policy", policy=name, choose_from=policy_names())
     return _FACTORIES[name](topology, budget)

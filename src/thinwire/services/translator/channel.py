@@ -22,6 +22,7 @@ from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.row_map import RowMap
+from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
 from thinwire.errors import EventRejected
 from thinwire.schema import Event
 from thinwire.services.translator.channel_encoder import ChannelEncoder
@@ -74,7 +75,7 @@ class ChannelSettings:
     """
 
     epoch: int
-    key_frame_interval: float = 3600.0
+    key_frame_interval: float = KEY_FRAME_INTERVAL
     max_sources: int = MAX_SOURCES
     hold_group_size: int = HOLD_GROUP_SIZE
     pending: list[Channel] = field(default_factory=list)

@@ -42,6 +42,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from thinwire.brokers.protocol import Stored
 from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
+from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
 from thinwire.errors import LimitExceeded, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Schema
 from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, ChannelSettings
@@ -112,7 +113,7 @@ class Translation:
         *,
         epoch: int,
         log_decoder: LogDecoder | None = None,
-        key_frame_interval: float = 3600.0,
+        key_frame_interval: float = KEY_FRAME_INTERVAL,
         max_sources: int = MAX_SOURCES,
         hold_group_size: int = HOLD_GROUP_SIZE,
     ) -> None:

@@ -15,6 +15,7 @@ from thinwire.brokers.protocol import Broker, LogReader, Stored
 from thinwire.clock import Clock
 from thinwire.codec import Delivery, State
 from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.stream_config import MAX_SILENCE
 from thinwire.errors import BrokerUnavailable, PeerFault, RegistryError, TransportClosed, TransportError
 from thinwire.filters.composite import LogEntry, WatchInput
 from thinwire.schema import Event
@@ -211,4 +212,4 @@ class PublisherLiveness:
 
 def _heartbeat_interval(topic: WatchedTopic) -> float:
     document = topic.metadata.document
-    return document.settings.max_silence if document is not None else 30.0
+    return document.settings.max_silence if document is not None else MAX_SILENCE
