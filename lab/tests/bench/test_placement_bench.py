@@ -11,8 +11,8 @@ from thinwire.errors import ConfigError
 from thinwire.placement import Host, TopicLoad
 from thinwire_lab.bench.benchmark import Setting, run_benchmark
 from thinwire_lab.bench.placement_bench import MODEL_BENCHMARKS
-from thinwire_lab.placement.measured_runs import MeasuredRun, Met
-from thinwire_lab.placement.model_training import gathered, store, store_published
+from thinwire_lab.placement.measured_runs import MeasuredRun, TopicResult
+from thinwire_lab.placement.model_training import simulate_runs, store, store_published
 from thinwire_lab.placement.published_model import PublishedModel
 from thinwire_lab.placement.queue_simulator import random_runs, simulate
 from thinwire_lab.placement.run_files import RUNS, write_runs
@@ -52,9 +52,9 @@ def test_requests_stay_below_what_a_topic_sustains(kind):
 
 
 def test_a_training_set_in_pieces_is_the_same():
-    pieces = gathered(130, (1,), seed=3)[1]
+    pieces = simulate_runs(130, (1,), seed=3)[1]
     assert pieces == random_runs(130, 1, seed=3)
-    assert gathered(130, (1,), seed=3, turn=1)[1] != pieces
+    assert simulate_runs(130, (1,), seed=3, turn=1)[1] != pieces
 
 
 def test_the_stored_model_knows_where_it_comes_from():
@@ -118,8 +118,8 @@ def test_measured_runs_stand_apart(tmp_path):
     for rate in (5, 15, 25, 35):
         topic = TopicLoad("t", rate, 0.02)
         (seen,) = simulate([topic], Host(cores=2), [1, rate], seconds=20)
-        met = Met(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02)
-        runs.append(MeasuredRun(Host("box", cores=2), (met,), "poisson", 20, 5))
+        result = TopicResult(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02)
+        runs.append(MeasuredRun(Host("box", cores=2), (result,), "poisson", 20, 5))
     write_runs(tmp_path / RUNS, runs, VirtualClock(0.0), how="simulated, for a test")
     released = tmp_path / "edgent"
     released.mkdir()
@@ -129,7 +129,7 @@ def test_measured_runs_stand_apart(tmp_path):
     theirs, ours, fitted = measured(PlacementExperiment(SMALL, tmp_path, data=tmp_path))
     assert theirs.rows == [(5, 2.0, 2)]
     assert len(ours.rows) == 4
-    assert [row[0] for row in fitted.rows] == ["fitted to", "held back"]
+    assert [row[0] for row in fitted.rows] == ["fitted to", "held out"]
     assert not list(measured(PlacementExperiment(SMALL, tmp_path)))
 
 

@@ -162,10 +162,10 @@ def test_an_unknown_figure_is_refused():
 def test_a_measured_run_becomes_a_document(burning):
     topics = (TopicLoad("a", rate=10, interval=0.02), TopicLoad("b", rate=5, interval=0.04))
     run = asyncio.run(run_once(Configuration(topics, Host("h", cores=1)), LoadPlan(4.0, 1, burning), 1))
-    assert [met.topic for met in run.met] == list(topics)
-    for met in run.met:
-        assert 0 < met.p50 <= met.p90 <= met.p99
-        assert met.wall >= 0.8 * met.topic.interval
-        assert (met.cpu > 0) == burning
+    assert [result.topic for result in run.results] == list(topics)
+    for result in run.results:
+        assert 0 < result.p50 <= result.p90 <= result.p99
+        assert result.wall >= 0.8 * result.topic.interval
+        assert (result.cpu > 0) == burning
     document = runs_document([run], machine="m", date="2026-01-01", how="test")
     assert [one.configuration for one in runs_of(document)] == [run.configuration]

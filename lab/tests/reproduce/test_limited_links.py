@@ -90,7 +90,7 @@ def test_named_cells_can_be_read() -> None:
     assert len(NAMED) * len(METHODS) == 12
     for cell in NAMED.values():
         assert not read_limits(cell.limits).is_free
-        assert sum(map(len, cell.dealt([1]))) == cell.messages
+        assert sum(map(len, cell.split([1]))) == cell.messages
 
 
 def test_methods_give_back_what_they_packed() -> None:
