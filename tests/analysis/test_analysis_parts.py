@@ -223,6 +223,13 @@ def test_the_choice_meets_the_goal():
         choose_strategy([broken])
 
 
+def test_the_choice_is_on_the_front_if_savings_are_nearly_equal():
+    cheaper, dominating = rated(0.80001, 0.0, cpu=1.2e-5), rated(0.80004, 0.0, cpu=1.4e-5)
+    assert pareto_front([cheaper, dominating]) == [dominating]
+    assert choose_strategy([cheaper, dominating]) is dominating
+    assert choose_strategy([cheaper, dominating], Goal(level="exact")) is dominating
+
+
 def test_a_property_costs_what_leaving_it_out_saves():
     schema = Schema(
         "rooms",

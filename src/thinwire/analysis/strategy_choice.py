@@ -85,18 +85,21 @@ def pareto_front(rated: Sequence[RatedStrategy]) -> list[RatedStrategy]:
 
 
 def choose_strategy(rated: Sequence[RatedStrategy], goal: Goal | None = None) -> RatedStrategy:
-    """Return the strategy for a plan: the best of the goal's level, or the knee of saving against error."""
+    """Return the strategy for a plan: the best of the goal's level, or the knee of saving against error.
+
+    It is on the Pareto front of the strategies that the goal allows.
+    """
     goal = goal or Goal()
     allowed = [r for r in rated if r.outcome.strategy.linger <= goal.max_linger and r.outcome.is_guarantee_met]
     if not allowed:
         raise ConfigError("no strategy with this linger keeps its bounds", max_linger=goal.max_linger)
     if goal.level is None:
-        return _knee(allowed)
+        return _knee(pareto_front(allowed))
     candidates = [r for r in allowed if r.outcome.strategy.level.name == goal.level]
     if not candidates:
         known = sorted({r.outcome.strategy.level.name for r in allowed})
         raise ConfigError("no such level was evaluated", level=goal.level, choose_from=known)
-    return max(candidates, key=_rank)
+    return max(pareto_front(candidates), key=_rank)
 
 
 def _rank(rated: RatedStrategy) -> tuple[float, float, float]:
