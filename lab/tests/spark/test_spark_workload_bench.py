@@ -40,7 +40,7 @@ def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: p
     assert [one.rows for one in found] == [300, 600]
     rows = list(generation_rows(found))
     assert all(map(sound, rows))
-    assert [row.bar for row in rows if row.bar] == ["at most 300", "at most 4,000"]
+    assert [row.required for row in rows if row.required] == ["at most 300", "at most 4,000"]
 
 
 def test_only_the_largest_size_has_required_results() -> None:
