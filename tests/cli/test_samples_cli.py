@@ -30,7 +30,7 @@ def test_market_sample(capsys):
     lines = run(capsys, "market", "-n", "3", "--sources", "2").out.splitlines()
     assert [json.loads(line) for line in lines] == list(market.events(3, sources=2))
     assert Schema.from_document(json.loads(run(capsys, "market", "--schema").out)) == market.schema()
-    assert "no original" in run(capsys, "market", "--calibration", code=2).err
+    assert "no published original" in run(capsys, "market", "--calibration", code=2).err
 
 
 def test_events_as_one_document(capsys):
@@ -53,7 +53,7 @@ def test_calibration_reports_within_or_outside(capsys):
 def test_taxi_sample(capsys):
     lines = run(capsys, "taxi", "-n", "3", "--sources", "3").out.splitlines()
     assert [json.loads(line)["taxi"] for line in lines] == ["taxi-00001", "taxi-00002", "taxi-00003"]
-    assert "no original to compare with" in run(capsys, "taxi", "--calibration", code=2).err
+    assert "no published original" in run(capsys, "taxi", "--calibration", code=2).err
 
 
 @pytest.mark.parametrize(
