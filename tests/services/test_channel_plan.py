@@ -5,6 +5,7 @@ from thinwire.schema import Property, Schema
 from thinwire.services.registry.document_cache import TopicRecord
 from thinwire.services.translator.channel_plan import ChannelDecider, ChannelPlan
 from thinwire.topics.demand_class import MAX_CLASSES
+from thinwire.topics.names import DocumentKind, RegistryKey
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument
 from thinwire.topics.topic_settings import ConfigDocument, Settings
 
@@ -15,7 +16,12 @@ FINGERPRINT = ROOMS.fingerprint.hex()
 def topic(*asked, demand=None, wanted=True):
     document = TopicDocument("rooms", FINGERPRINT, Settings())
     config = ConfigDocument("rooms", 1, wanted, demand or Demand()) if demand is not False else None
-    return TopicRecord("rooms", document, config, {FINGERPRINT: ROOMS}, {one.identity: one for one in asked})
+    record = TopicRecord("rooms")
+    record.put(RegistryKey(DocumentKind.TOPIC, "rooms"), document)
+    record.put(RegistryKey(DocumentKind.CONFIG, "rooms"), config)
+    record.schemas[FINGERPRINT] = ROOMS
+    record.subscriptions.update({subscription.identity: subscription for subscription in asked})
+    return record
 
 
 def asking(identity, t, **fields):

@@ -129,7 +129,7 @@ def test_a_property_may_become_static_and_back():
     new = Schema("r", [Property("make", "string", static=True)], version=2)
     compatible(old, new)
     compatible(new, Schema("r", old.properties, version=3))
-    assert [change.detail for change in changes(old, new)] == ["now told once"]
+    assert [change.detail for change in changes(old, new)] == ["now static"]
 
 
 @pytest.mark.parametrize(
