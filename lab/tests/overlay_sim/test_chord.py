@@ -136,9 +136,9 @@ def test_impossible_rings_are_refused(ids, bits, field):
 
 def test_nodes_that_are_not_there_have_no_ways():
     ring = Ring([1, 2], BITS)
-    with pytest.raises(ConfigError, match="no such node"):
+    with pytest.raises(ConfigError, match="unknown node"):
         hops(ring, 0, 2)
-    with pytest.raises(ConfigError, match="no such node"):
+    with pytest.raises(ConfigError, match="unknown node"):
         routes(ring, [-1], [0])
 
 

@@ -19,8 +19,8 @@ pauses = st.lists(st.integers(0, 6), min_size=25, max_size=25)
 class Forgetful(Node):
     """Trusts whatever advert it has heard last."""
 
-    def concerns(self, child, value):
-        return not child.safe.holds(value)
+    def may_affect(self, child, value):
+        return not child.safe.contains(value)
 
     def advert(self, child, advert):
         child.dirty, child.forwarded = True, advert.number

@@ -104,7 +104,7 @@ def test_what_comes_twice_counts_once():
 def test_a_node_takes_no_events_after_its_handover():
     keeper = Keeper([5], value=0)
     keeper.hand_over()
-    with pytest.raises(ConfigError, match="pass the event on"):
+    with pytest.raises(ConfigError, match="send the event to its successor"):
         keeper.receive(Numbering().event(1))
-    with pytest.raises(ConfigError, match="wait for it"):
+    with pytest.raises(ConfigError, match="wait for its state"):
         Keeper([5]).hand_over()

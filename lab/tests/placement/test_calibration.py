@@ -61,7 +61,7 @@ def test_nothing_to_fit_is_refused():
     with pytest.raises(ConfigError, match="not disturbed"):
         fit_host([])
     runs = some_runs()[:1]
-    with pytest.raises(ConfigError, match="one by one"):
+    with pytest.raises(ConfigError, match="each host separately"):
         fit_host([*runs, replace(runs[0], host=Host("other", cores=8))])
 
 

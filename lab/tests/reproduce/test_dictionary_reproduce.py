@@ -95,9 +95,9 @@ def test_formats_come_nearer_with_a_dictionary(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="no such table"):
+    with pytest.raises(ConfigError, match="unknown table"):
         dictionaries.chosen(table="9.9.9")
-    with pytest.raises(ConfigError, match="no such figure"):
+    with pytest.raises(ConfigError, match="unknown figure"):
         dictionaries.chosen(figure="5.5.9")
 
 

@@ -79,9 +79,9 @@ def test_cells_open_streams_of_a_folder_and_begin_anew(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="no such stream"):
+    with pytest.raises(ConfigError, match="unknown stream"):
         list(messages_of("nowhere", None, 1))
-    with pytest.raises(ConfigError, match="no such policy"):
+    with pytest.raises(ConfigError, match="unknown policy"):
         run_stream(rooms(1), "guess", [ONE_TO_ONE])
 
 
