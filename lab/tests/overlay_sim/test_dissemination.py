@@ -19,7 +19,13 @@ from thinwire_lab.overlay_sim.dissemination import (
     simulate,
     sites,
 )
-from thinwire_lab.overlay_sim.dissemination.site_traffic import delivering, grouped, joined, repeated, spread
+from thinwire_lab.overlay_sim.dissemination.site_traffic import (
+    count_messages,
+    delivery_trees,
+    grouped,
+    joined,
+    repeated,
+)
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
 EXACT = sorted(set(SCHEMES) - {"MFD"})
@@ -50,7 +56,7 @@ def test_a_multicast_costs_what_the_algorithm_sends(site):
     loads = np.zeros(len(site.ring), dtype=np.int64)
     senders, receivers = [0, 4, 0], [[0, 5, 9], [4, 6], [31]]
     contacts = repeated([(s, np.array(to), 2) for s, to in zip(senders, receivers, strict=True)])
-    assert spread(site.routes, contacts, loads) == 2 * by_hand(site, senders, receivers) == loads.sum()
+    assert count_messages(site.routes, contacts, loads) == 2 * by_hand(site, senders, receivers) == loads.sum()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=20))
@@ -71,7 +77,7 @@ def test_single_level_filters_send_everything_everywhere(site):
     traffic = SCHEMES["SF"](site, values)
     loads = np.zeros(len(site.ring), dtype=np.int64)
     every = by_hand(site, [0], [list(range(len(site.processors)))])
-    assert spread(site.routes, traffic.contacts, loads) == every * (len(values) - 1)
+    assert count_messages(site.routes, traffic.contacts, loads) == every * (len(values) - 1)
 
 
 def test_the_index_notifies_only_delivering_nodes(site):
@@ -82,7 +88,7 @@ def test_the_index_notifies_only_delivering_nodes(site):
         hosts = {int(site.places[rank]) for rank, at in enumerate(fires.values()) if event in at}
         wanted += by_hand(site, [0], [sorted(hosts)]) if hosts else 0
     traffic = SCHEMES["SRI"](site, values)
-    assert spread(site.routes, traffic.contacts, np.zeros(len(site.ring), dtype=np.int64)) == wanted
+    assert count_messages(site.routes, traffic.contacts, np.zeros(len(site.ring), dtype=np.int64)) == wanted
     assert traffic.delivered.tolist() == [len(fires[int(c)]) for c in site.thresholds]
 
 
@@ -131,7 +137,7 @@ def test_costs_grow_with_the_logarithm_of_the_ring():
 
 
 def test_delivery_trees_are_multicasts(site):
-    trees = delivering(site, site.places)
+    trees = delivery_trees(site, site.places)
     for rank in (0, 20, len(site.thresholds) - 1):
         host = int(site.processors[site.places[rank]])
         nodes = site.demands.nodes[site.demands.thresholds == site.thresholds[rank]].tolist()
