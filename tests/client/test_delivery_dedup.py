@@ -47,6 +47,22 @@ def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: 
     assert before.delivered == {"p1": {("T1",): EventNumber(life, ordinal)}}
 
 
+def test_events_before_a_delivered_state_are_not_missed() -> None:
+    dedup = DeliveryDedup({"p1": {("T1",): EventNumber(1, 4), ("T2",): EventNumber(1, 4)}})
+    dedup.drop_delivered("p1", 1, [])
+    dedup.advance("p1", [event(7), event(3, source="T2")])
+    assert dedup.drop_delivered("p1", 2, [event(9)]) == ([event(9)], [])
+    assert dedup.delivered == {"p1": {("T2",): EventNumber(1, 4)}}
+
+
+def test_a_cursor_before_the_message_of_a_state_still_has_its_sources() -> None:
+    dedup = DeliveryDedup({"p1": {("T1",): EventNumber(1, 4)}})
+    dedup.drop_delivered("p1", 1, [])
+    dedup.advance("p1", [event(7)])
+    assert not dedup
+    assert dedup.before_message(1).delivered == {"p1": {("T1",): EventNumber(1, 4)}}
+
+
 def test_a_position_drops_messages_and_then_the_first_events_of_the_next() -> None:
     dedup = DeliveryDedup(positions={"p1": Position(10, 2)})
     assert dedup.drop_delivered("p1", 9, [event(1)]) == ([], [])
@@ -142,3 +158,12 @@ def test_what_is_no_cursor_is_refused(value: bytes) -> None:
                 await CursorStore.open(broker, "rooms", "hvac", every=1)
 
     asyncio.run(story())
+
+
+def test_sources_that_only_an_earlier_feed_had_stay_delivered() -> None:
+    schema = rooms()
+    old, new = LogDecoder({schema.fingerprint: schema}.get), LogDecoder({schema.fingerprint: schema}.get)
+    delivered = {"p1": {("a",): EventNumber(3, 6)}, "p2": {("b",): EventNumber(1, 2)}}
+    old.dedup = DeliveryDedup(delivered)
+    old.decoder("p1")
+    assert compare_feeds(old, new).dedup.delivered == delivered

@@ -191,8 +191,7 @@ class FeedReader:
         batches = [FeedBatch(decoder, events, notices, stored.offset, time, changed_events)]
         if self._baseline is not None:
             if self._baseline.is_changed_by(feed, decoder, stored.offset):
-                state = decoder.present()
-                batches.append(FeedBatch(decoder, state, [], stored.offset, is_state=True, exactly=on_channel))
+                batches.append(self._make_state_batch(decoder, stored.offset))
             self._finish_catch_up(self._baseline)
         return batches + self._take_pending() if self._pending else batches
 
@@ -288,11 +287,13 @@ class FeedReader:
 
     def _finish_catch_up(self, baseline: ChangeBaseline) -> None:
         if baseline.finish_switch():
-            exactly = self.is_on_channel
-            self._pending += [
-                FeedBatch(decoder, decoder.present(), [], is_state=True, exactly=exactly)
-                for decoder in self.feed.log_decoder.decoders.values()
-            ]
+            self._pending += map(self._make_state_batch, self.feed.log_decoder.decoders.values())
+
+    def _make_state_batch(self, decoder: StreamDecoder, offset: int = 0) -> FeedBatch:
+        state, dedup = decoder.present(), self.feed.log_decoder.dedup
+        if dedup is not None:
+            dedup.advance(decoder.publisher, state)
+        return FeedBatch(decoder, state, [], offset, is_state=True, exactly=self.is_on_channel)
 
     def _take_pending(self) -> list[FeedBatch]:
         pending, self._pending = self._pending, []

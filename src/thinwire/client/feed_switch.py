@@ -29,9 +29,9 @@ from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, Event
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.names import publisher_in
+from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.position import Position, PublisherPositions
-from thinwire.topics.seeker import INACTIVE_AFTER
+from thinwire.topics.seeker import INACTIVE_AFTER, POLL_INTERVAL
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire.control_frames import MAX_SKIP
 
@@ -110,6 +110,8 @@ class FeedSwitch:
             if channel is not None:
                 return FirstFeed(channel, 0)
         feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
+        if not start.is_new and await self._has_undecodable(feed):
+            on_notice(RETENTION_LOSS)
         if cursor is None:
             return FirstFeed(feed, 0)
         if cursor.delivered:
@@ -201,11 +203,33 @@ class FeedSwitch:
             channel.log_decoder.dedup = DeliveryDedup(cursor.delivered)
             return FirstFeed(channel, position.within)
         found = await self.return_to_log(position.all_positions)
-        if not found.is_complete or (self._demand.emit == "all" and self._demand.where is None):
-            # Events that the channel suppressed and had not delivered yet are lost with its state.
+        # Events that the channel suppressed and had not delivered yet are lost with its state.
+        has_lost_suppressed = self._demand.emit == "all" and self._demand.where is None
+        if not found.is_complete or has_lost_suppressed or await self._has_undecodable(found.feed):
             on_notice(RETENTION_LOSS)
         found.feed.log_decoder.dedup = DeliveryDedup(cursor.delivered, found.ahead)
         return FirstFeed(found.feed, 0)
+
+    async def _has_undecodable(self, feed: Feed) -> bool:
+        """Report whether the log has no key frames any more that the next messages of some publisher need."""
+        if (await self._broker.span(self._log.log)).first == 1:
+            return False
+        publishers = await self._publishers()
+        decoders = feed.log_decoder.decoders
+        unknown = [name for name in publishers if name not in decoders or decoders[name].state is not State.READY]
+        return any([await self._continues(publisher, feed.offset) for publisher in unknown])
+
+    async def _continues(self, publisher: str, offset: int) -> bool:
+        """Report whether the next message of a publisher after `offset` is not the start of a key frame round."""
+        subjects = [self._log.subjects(publisher)]
+        if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
+            return True  # the next one is not stored yet
+        reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, limit=1)
+        try:
+            stored = await reader.next(POLL_INTERVAL)
+        finally:
+            await reader.close()
+        return stored is not None and not is_key(stored.subject)
 
     async def _seek_channel(
         self, first: int, positions: PublisherPositions, since: int, max_messages: int | None = None
@@ -303,28 +327,40 @@ def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
     """
     delivered: DeliveredEvents = {}
     handover = Handover([], [], DeliveryDedup())
-    for publisher, decoder in old.decoders.items():
-        repeated = old.dedup.delivered.get(publisher, {}) if old.dedup is not None else {}
-        successor = new.decoders.get(publisher)
+    repeated = old.dedup.delivered if old.dedup is not None else {}
+    for publisher in dict.fromkeys([*old.decoders, *repeated]):
+        decoder, successor = old.decoders.get(publisher), new.decoders.get(publisher)
         reached = _known_events(successor) if successor is not None else {}
         incarnation = (successor.incarnation or 0) if successor is not None else 0
-        is_ready, events = decoder.state is State.READY, list[Event]()
+        events = list[Event]()
         behind = delivered[publisher] = {}
-        for source, number, alias in _last_events(decoder):
-            last = max(number, repeated.get(source, number))
+        for source, number, alias in _delivered_events(decoder, repeated.get(publisher, {})):
+            last = max(number, repeated.get(publisher, {}).get(source, number))
             new_number = reached.get(source, EventNumber(0, 0))
             if new_number < last and last.incarnation >= incarnation:  # a feed has no events of past incarnations
                 behind[source] = last
             elif new_number.incarnation == last.incarnation and new_number.ordinal > last.ordinal:
-                if is_ready and alias is not None:
+                if decoder is not None and decoder.state is State.READY and alias is not None:
                     suppressed = _expand_suppressed(decoder, alias, new_number.ordinal - number.ordinal)
                     events += [event for event in suppressed if event.ordinal > last.ordinal]
                 else:
                     gap = EventsMissed(publisher, source, last.ordinal + 1, new_number.ordinal, "gap")
                     handover.missed.append(gap)
-        if events:
+        if decoder is not None and events:
             handover.pending.append((decoder, events))
     return handover._replace(dedup=DeliveryDedup(delivered))
+
+
+def _delivered_events(
+    decoder: StreamDecoder | None, repeated: dict[Source, EventNumber]
+) -> Iterator[tuple[Source, EventNumber, int | None]]:
+    """Iterate over the last event of every source of a publisher, also of sources that only an earlier feed had."""
+    known = set[Source]()
+    for event in _last_events(decoder) if decoder is not None else ():
+        known.add(event[0])
+        yield event
+    for source in [source for source in repeated if source not in known]:
+        yield source, repeated[source], None
 
 
 def _last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:

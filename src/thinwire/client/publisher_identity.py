@@ -39,7 +39,14 @@ async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
     log = log_of(topic)
     newest = await broker.last(log, publisher_subjects(topic, name))
     key = await broker.last(log, key_subject(topic, name))
-    return LastMessage(newest.offset if newest is not None else 0, read_incarnation(key) if key is not None else 0)
+    offset, incarnation = newest.offset if newest is not None else 0, read_incarnation(key) if key is not None else 0
+    if not incarnation:
+        span = await broker.span(log)
+        if offset or span.first > 1:
+            # The key frame was removed or is damaged. An incarnation is never above the offset of its first message, so
+            # the last offset is above all earlier ones; a repeated number would be dropped as already delivered.
+            incarnation = span.last
+    return LastMessage(offset, incarnation)
 
 
 def read_incarnation(key: Stored) -> int:

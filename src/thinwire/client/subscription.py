@@ -191,7 +191,7 @@ class Subscription:
     async def _open_reader(self, topic: TopicMetadata, listener: Listener, start: StartPosition) -> None:
         schema, demand = self._reader_schema, DemandClass.of(self._document())
         shaper = EventShaper(topic, self.request, demand, schema, self._notify)
-        monitor = SubscriptionMonitor(self.request, topic, self._notify)
+        monitor = SubscriptionMonitor(self.request, topic, self._notify, is_resumed=start.cursor is not None)
         reader = FeedReader(
             self._broker,
             topic,

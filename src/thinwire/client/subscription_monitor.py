@@ -50,11 +50,20 @@ class OutageMonitor:
 class SubscriptionMonitor:
     """Compares what the publishers of a topic send with what a subscription requested.
 
+    is_resumed: the subscription continues at a cursor, so that events before its first ones can be missed
     publishers: those of which events were received
     checked_bounds: the last bounds that `check_bounds` has compared, by publisher
     """
 
-    def __init__(self, request: SubscriptionRequest, topic: TopicMetadata, on_notice: Callable[[Notice], None]) -> None:
+    def __init__(
+        self,
+        request: SubscriptionRequest,
+        topic: TopicMetadata,
+        on_notice: Callable[[Notice], None],
+        *,
+        is_resumed: bool,
+    ) -> None:
+        self._is_resumed = is_resumed
         self._request = request
         self._topic = topic
         self._on_notice = on_notice
@@ -76,7 +85,7 @@ class SubscriptionMonitor:
         """Report whether a notice is about events after the start of the subscription."""
         if not isinstance(notice, EventsMissed) or notice.first is not None:
             return True
-        return notice.publisher in self.publishers
+        return self._is_resumed or notice.publisher in self.publishers
 
     def update_watermark(self, mark: Watermark, stored_at: float | None) -> None:
         """Record a watermark, and compare the publisher's clock with the broker's.

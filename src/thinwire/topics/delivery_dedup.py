@@ -7,7 +7,7 @@ and ordinal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from thinwire.codec import EventsMissed
@@ -85,6 +85,18 @@ class DeliveryDedup:
         if not delivered:
             del self.delivered[publisher]
         return new, missed
+
+    def advance(self, publisher: str, current: Iterable[Event]) -> None:
+        """Forget the sources whose current event was delivered as a state: it covers the events before it."""
+        delivered = self.delivered.get(publisher, {})
+        for event in current:
+            last = delivered.get(event.source)
+            if last is not None and EventNumber(event.incarnation, event.ordinal) >= last:
+                removed = delivered.pop(event.source)
+                if self._removed[1] == publisher:
+                    self._removed[2].setdefault(event.source, removed)
+        if not delivered:
+            self.delivered.pop(publisher, None)
 
     def forget(self, publisher: str) -> None:
         """Treat all further events of a publisher as new."""
