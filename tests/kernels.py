@@ -8,8 +8,8 @@ from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_decoder import TableDecoder
 from thinwire.demo.demo_scenario import compile_kernels
 from thinwire.services.translator.hold_group import warm_up_hold_group
-from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
+from thinwire_lab.streams.sensor_stream import sensor_batch, sensor_schema
 
 assert conftest.ROOT
 

@@ -17,8 +17,8 @@ from thinwire.errors import ConfigError
 from thinwire.ledger import RowTally
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.guarantee_checker import GuaranteeChecker
-from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 from thinwire.wire import begins_round
+from thinwire_lab.streams.sensor_stream import sensor_batch, sensor_schema
 
 SCHEMA = sensor_schema()
 WHOLE = sensor_batch(1_200, sources=6)

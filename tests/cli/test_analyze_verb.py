@@ -8,8 +8,8 @@ import pytest
 
 from thinwire.cli.main import main
 from thinwire.errors import SparkUnavailable
-from thinwire.testing.sensor_stream import sensor_batch
 from thinwire.topics.topic_plan import load_plan
+from thinwire_lab.streams.sensor_stream import sensor_batch
 
 BROKEN = [
     ([], "give files"),

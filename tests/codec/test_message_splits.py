@@ -4,13 +4,13 @@ import pytest
 from event_strategies import histories, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stream_observer import chain_after
 
 from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.compiled_decoder import CompiledDecoder
 from thinwire.codec.frame_sequencer import DEDUP_FRAMES, FrameDedup
 from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.worlds.world_observer import chain_after
 from thinwire.wire import FrameKind, Request, join, read, split
 from thinwire.wire.frame import size_in_batch
 from thinwire.wire.stream_state import CHAIN

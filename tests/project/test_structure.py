@@ -42,29 +42,6 @@ ALLOWED = {
 }
 """words with a legitimate use -> parts of the paths where they may occur"""
 
-_NOT_CLEAN = """
-    lab/src/thinwire_lab/bench/robustness_bench.py
-    lab/src/thinwire_lab/robustness/fuzz.py
-    src/thinwire/testing/worlds/channel_world.py
-    src/thinwire/testing/worlds/channel_world_incidents.py
-    src/thinwire/testing/worlds/channel_world_logs.py
-    src/thinwire/testing/worlds/channel_world_observer.py
-    src/thinwire/testing/worlds/channel_world_publisher.py
-    src/thinwire/testing/worlds/channel_world_reader.py
-    src/thinwire/testing/worlds/channel_world_translator.py
-    src/thinwire/testing/worlds/dictionary_world.py
-    src/thinwire/testing/worlds/dictionary_world_sampler.py
-    src/thinwire/testing/worlds/dictionary_world_sites.py
-    src/thinwire/testing/worlds/lossy_transport.py
-    src/thinwire/testing/worlds/stream_world.py
-    src/thinwire/testing/worlds/transport_faults.py
-    src/thinwire/testing/worlds/world_incidents.py
-    src/thinwire/testing/worlds/world_observer.py
-    src/thinwire/testing/worlds/world_sites.py
-"""
-NOT_CLEAN = frozenset(_NOT_CLEAN.split())
-"""files that still contain words of the lists above; entries are only removed"""
-
 
 def sources(tree: str) -> list[Path]:
     return sorted((ROOT / tree).rglob("*.py"))
@@ -121,7 +98,7 @@ def findings(path: Path) -> list[str]:
 
 def test_files_are_short():
     lines = {relative(path): path.read_text().count("\n") for path in ALL}
-    assert {path: n for path, n in lines.items() if n > MAX_LINES and path not in LONG_FILES | NOT_CLEAN} == {}
+    assert {path: n for path, n in lines.items() if n > MAX_LINES and path not in LONG_FILES} == {}
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -134,6 +111,6 @@ def test_public_class_names_are_unique(tree):
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if relative(path) not in NOT_CLEAN], ids=relative)
+@pytest.mark.parametrize("path", ALL, ids=relative)
 def test_names_and_prose_use_plain_words(path):
     assert findings(path) == []

@@ -18,7 +18,7 @@ from thinwire.analysis.analysis_run import AnalysisTask, Chunk
 from thinwire.analysis.work_folder import WorkFolder
 from thinwire.errors import ConfigError, ThinwireError
 from thinwire.spark.jobs.analyze import analyze
-from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
+from thinwire_lab.streams.sensor_stream import sensor_batch, sensor_schema
 
 EVENTS = sensor_batch(2_400, sources=4).to_pylist()
 FEW = grid((EXACT, Level("1 %", 0.01)), (("compact", "auto"),), (0.005, 0.5))

@@ -10,12 +10,12 @@ from thinwire.analysis import json_baseline as references
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import ConfigError
 from thinwire.schema import Event
-from thinwire.testing import sensor_stream as stream
 from thinwire_lab.bench import AREAS, building_bench, find_benchmarks
 from thinwire_lab.bench import stream_speed as memory
 from thinwire_lab.bench import stream_speed as speed
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, run_benchmark, unmeasured
 from thinwire_lab.bench.machine import this_machine
+from thinwire_lab.streams import sensor_stream as stream
 
 
 @pytest.mark.parametrize(

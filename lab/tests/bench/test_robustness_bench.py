@@ -1,9 +1,8 @@
-"""The bars on robustness at small sizes: they count what their tools find, and point at what to replay."""
+"""The benchmarks of robustness count violations and name a seed to repeat."""
 
 import pytest
 
-from thinwire.testing.worlds.stream_world import StreamWorldSummary
-from thinwire_lab.bench import robustness_bench as bars
+from thinwire_lab.bench import robustness_bench as bench
 from thinwire_lab.bench.benchmark import Setting
 
 
@@ -12,20 +11,29 @@ class SmallSetting(Setting):
         return 3
 
 
-def test_both_hold_at_small_sizes():
-    rows = [row for bar in bars.WIRE for row in bar.measure(SmallSetting())]
-    assert [row.value for row in rows] == [0, 0]
-    assert all(row.holds for row in rows)
+BENCHMARKS = [*bench.WIRE, *bench.CLASSES, *bench.DICTIONARIES]
 
 
-def test_a_broken_seed_is_named(monkeypatch):
-    monkeypatch.setattr(bars, "run_seeds", lambda *_, **__: StreamWorldSummary(3, failed={2: ["t off by 3"]}))
-    (row,) = bars.worlds(SmallSetting())
-    assert row.value == 1
-    assert row.holds is False
-    assert row.note == "replay: python -m thinwire.testing.worlds.stream_world 2"
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_no_violation_at_small_sizes(benchmark):
+    (row,) = benchmark.measure(SmallSetting())
+    assert (row.value, row.holds) == (0, True)
+
+
+def test_a_failed_seed_is_named():
+    found = {"seeds": 3, "counts": {"events": 7}, "failed": {"2": ["t off by 3"]}}
+    (row,) = bench.measure_worlds("services", SmallSetting(), lambda kind, count: found)
+    assert (row.value, row.holds) == (1, False)
+    assert row.note == "to repeat: python tests/worlds/run_seeds.py services 2"
+
+
+def test_outside_of_a_checkout_nothing_is_measured(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    rows = [row for benchmark in BENCHMARKS for row in benchmark.measure(SmallSetting())]
+    assert [row.value for row in rows] == [None] * 4
+    assert all("run in a checkout" in row.note for row in rows)
 
 
 @pytest.mark.slow
-def test_quick_sizes_hold():
-    assert all(row.holds for bar in bars.WIRE for row in bar.measure(Setting(quick=True)))
+def test_no_violation_at_quick_sizes():
+    assert all(row.holds for benchmark in BENCHMARKS for row in benchmark.measure(Setting(quick=True)))

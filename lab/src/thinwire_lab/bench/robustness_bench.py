@@ -1,64 +1,61 @@
-"""Bars on robustness. The areas of `thinwire bench` find them here by name: benches lie below this room."""
+"""Benchmarks of robustness: altered inputs and simulated worlds under faults, none of which may fail.
+
+The worlds are tests, so they are run with `tests/worlds/run_seeds.py` of the checkout in the working directory.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from thinwire.testing.worlds import channel_world as classes_world_runs
-from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
-from thinwire.testing.worlds.stream_world import run_seeds
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.robustness.fuzz import run_fuzz
 
+SCRIPT = Path("tests/worlds/run_seeds.py")
 SEED = 1
 
-
-def fuzz(setting: Setting) -> Iterator[Row]:
-    """Spoilt bytes: whatever comes in, only errors of a peer come out."""
-    count = setting.size(1_000_000, 20_000)
-    found = run_fuzz(count, SEED, lambda inputs: setting.progress(inputs / count))
-    refused = sum(found.refused.values())
-    how = f"{found.inputs:,} inputs from seed {SEED}, {refused:,} refused by name, peak {found.peak:,} B"
-    note = found.failures[0] if found.failures else ""
-    yield Row("fuzz: inputs with any other outcome", "failures", len(found.failures), high=0, how=how, note=note)
+NEEDS_CHECKOUT = f"not measured: needs {SCRIPT}; run in a checkout"
 
 
-def worlds(setting: Setting) -> Iterator[Row]:
-    """Seeded worlds with crashes, pauses, loss, duplication, reordering and corruption: none may break a promise."""
-    seeds = setting.size(10_000, 200)
-    found = run_seeds(SEED, seeds, lambda done: setting.progress(done / seeds), processes=os.cpu_count() or 1)
-    how = f"{found.seeds:,} seeds, {found.events:,} events, {found.frames:,} frames, {found.restarts:,} restarts"
-    how += f", {found.let_through} wrong frames met their one-byte check by chance"
-    note = f"replay: python -m thinwire.testing.worlds.stream_world {min(found.failed)}" if found.failed else ""
-    yield Row(
-        "deterministic world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note
-    )
+def measure_fuzz(setting: Setting, run: Callable[..., Any] | None = None) -> Iterator[Row]:
+    """Altered bytes: only the documented errors may be raised."""
+    name = "fuzz: inputs with any other outcome"
+    found = (run or run_script)("fuzz", setting.size(1_000_000, 20_000))
+    if found is None:
+        yield Row(name, "failures", note=NEEDS_CHECKOUT)
+        return
+    refused = sum(found["refused"].values())
+    how = f"{found['inputs']:,} inputs from seed {SEED}, {refused:,} refused by name, peak {found['peak']:,} B"
+    note = found["failures"][0] if found["failures"] else ""
+    yield Row(name, "failures", len(found["failures"]), high=0, how=how, note=note)
 
 
-def worlds_of_classes(setting: Setting) -> Iterator[Row]:
-    """Seeded worlds in which translators die, pause and wake: no reader of a class may be told wrong, or not at all."""
-    seeds = setting.size(10_000, 200)
-    processes = os.cpu_count() or 1
-    found = classes_world_runs.run_seeds(SEED, seeds, lambda done: setting.progress(done / seeds), processes)
-    how = f"{found.seeds:,} seeds, {found.events:,} events, {found.delivered:,} deliveries"
-    how += f", {found.successions:,} successions, {found.refused:,} writes refused, {found.stale:,} ignored"
-    note = f"replay: python -m thinwire.testing.worlds.channel_world {min(found.failed)}" if found.failed else ""
-    yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
+def measure_worlds(kind: str, setting: Setting, run: Callable[..., Any] | None = None) -> Iterator[Row]:
+    """Simulated worlds with kills, pauses, outages, lost and damaged messages: none may violate a guarantee."""
+    name = f"world of {kind}: seeds with a violation"
+    found = (run or run_script)(kind, setting.size(10_000, 200))
+    if found is None:
+        yield Row(name, "failures", note=NEEDS_CHECKOUT)
+        return
+    counts = [f"{value:,} {name.replace('_', ' ')}" for name, value in found["counts"].items()]
+    failed = sorted(map(int, found["failed"]))
+    note = f"to repeat: python {SCRIPT} {kind} {failed[0]}" if failed else ""
+    yield Row(name, "failures", len(failed), high=0, how=", ".join([f"{found['seeds']:,} seeds", *counts]), note=note)
 
 
-def worlds_of_dictionaries(setting: Setting) -> Iterator[Row]:
-    """Seeded worlds in which samplers die, the store fails and lies, and slots are used again: nothing may be lost
-    untold, come twice, or be read wrong."""
-    seeds = setting.size(10_000, 200)
-    processes = os.cpu_count() or 1
-    found = dictionary_world_runs.run_seeds(SEED, seeds, lambda done: setting.progress(done / seeds), processes)
-    how = f"{found.seeds:,} seeds, {found.notes:,} notes, {found.packed:,} packed with {found.spread:,} dictionaries"
-    how += f", {found.delivered:,} deliveries, {found.refused:,} writes refused"
-    note = f"replay: python -m thinwire.testing.worlds.dictionary_world {min(found.failed)}" if found.failed else ""
-    yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
+def run_script(kind: str, count: int) -> Any:
+    """Return what the script prints as JSON; None outside of a checkout."""
+    if not SCRIPT.exists():
+        return None
+    command = [sys.executable, str(SCRIPT), kind, str(SEED), str(count), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
+    return json.loads(done.stdout)
 
 
-WIRE = [Benchmark("fuzz", fuzz), Benchmark("deterministic world", worlds)]
-CLASSES = [Benchmark("world of classes", worlds_of_classes)]
-DICTIONARIES = [Benchmark("world of dictionaries", worlds_of_dictionaries)]
+WIRE = [Benchmark("fuzz", measure_fuzz), Benchmark("world of streams", partial(measure_worlds, "streams"))]
+CLASSES = [Benchmark("world of services", partial(measure_worlds, "services"))]
+DICTIONARIES = [Benchmark("world of dictionaries", partial(measure_worlds, "dictionaries"))]

@@ -23,9 +23,9 @@ from typing import Any
 from thinwire.analysis.json_baseline import LEVEL, RAW_DEFLATE
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Schema
-from thinwire.testing.sensor_stream import SENSORS, changed_share, sensor_batch, sensor_events, sensor_schema
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, race_blocks
 from thinwire_lab.streams.checked_stream import is_switch
+from thinwire_lab.streams.sensor_stream import SENSORS, changed_share, sensor_batch, sensor_events, sensor_schema
 
 MAX_MEGABYTES = 300.0
 """growth with 100,000 sources"""

@@ -146,6 +146,7 @@ class LocalBroker:
     """Implements `thinwire.brokers.protocol.Broker`. It is created inside a running event loop.
 
     timeout: seconds that a call without its own timeout waits for a lost connection
+    name: of the client, for faults that concern one client
 
     >>> async def append_and_read():
     ...     async with LocalBroker(LocalServer()) as broker:
@@ -158,9 +159,10 @@ class LocalBroker:
     (1, 'rooms.a', b'21.5')
     """
 
-    def __init__(self, server: LocalServer, *, timeout: float = 60.0) -> None:
+    def __init__(self, server: LocalServer, *, timeout: float = 60.0, name: str = "") -> None:
         self.server = server
         self.timeout = timeout
+        self.name = name
         self.readers: dict[LocalReader, None] = {}
         self.connection = SimulatedConnection(server.url, server.delay, timeout)
         server.add_client(self)
@@ -291,7 +293,8 @@ async def open_memory(address: Address, options: Mapping[str, Any], stack: Async
     if options:
         read_options(options)  # raises ConfigError for an unknown option
     server = LocalServer.named(address.rest)
-    client, services = LocalBroker(server), LocalBroker(server)
+    name = str(options.get("name", ""))
+    client, services = LocalBroker(server, name=name), LocalBroker(server, name=name)
     stack.push_async_callback(client.close)
     stack.push_async_callback(services.close)
     return OpenedBroker(client, services)

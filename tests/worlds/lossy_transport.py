@@ -1,18 +1,8 @@
-"""Where messages wait: on their way in a `Flight`, and arrived in an inbox of bounded length.
+"""A message broker in memory with faults, driven by a clock that may be virtual.
 
-The log of one subject: its last messages under numbers without a gap.
-
->>> log = RetainedLog("rooms", retain=2)
->>> [log.store(TransportMessage("rooms", text)).sequence for text in (b"a", b"b", b"c")]
-[1, 2, 3]
->>> log.first, [message.payload for message in log.since(3)]
-(2, [b'c'])
-
-A broker in memory, driven by a clock that may be virtual. It comes first, and users test with it as we do.
-
-Without faults it is a good broker: order per publisher, one number after the other per subject, a log to replay.
-With faults it is as bad as told, and as bad in the same way again with the same seed. Nothing happens by itself: a
-message arrives when its time has come by the clock and somebody publishes, receives or steps. One thread drives it.
+Without faults it keeps the order of messages, numbers the messages of each subject without a gap, and retains them in
+a log. With faults it loses, delays, duplicates, reorders and corrupts messages; the same seed repeats the same faults.
+It has no threads: a message arrives when it is due by the clock and the caller publishes, receives or steps.
 
 >>> from thinwire.clock import VirtualClock
 >>> clock = VirtualClock()
@@ -36,19 +26,19 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from transport_faults import Faults, FaultyPath
 
 from thinwire.brokers.protocol import Capabilities
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal, matches
 from thinwire.clock import Clock
 from thinwire.errors import Backpressure, ConfigError, DataLoss, PayloadTooLarge, TransportClosed, TransportError
-from thinwire.testing.worlds.transport_faults import Faults, FaultyPath
 
 Policy = Literal["block", "drop"]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class TransportMessage(NamedTuple):
-    """A message of the lossy transport. `sequence` numbers the messages of a subject 1, 2, 3; None if not numbered."""
+    """A message. `sequence` numbers the messages of a subject from 1; None if they are not numbered."""
 
     subject: str
     payload: bytes
@@ -56,11 +46,11 @@ class TransportMessage(NamedTuple):
     sequence: int | None = None
 
 
-class Flight:
-    """Messages on one way, in the order in which they will arrive."""
+class InFlightMessages:
+    """Messages on one path that have not arrived, in the order of arrival."""
 
-    def __init__(self, way: FaultyPath) -> None:
-        self.way = way
+    def __init__(self, path: FaultyPath) -> None:
+        self.path = path
         self._messages: list[tuple[float, int, TransportMessage]] = []
         self._number = count()
 
@@ -69,21 +59,21 @@ class Flight:
 
     @property
     def next_due(self) -> float:
-        """When the next message arrives; there must be one."""
+        """The time at which the next message arrives; there must be one."""
         return self._messages[0][0]
 
     def send(self, message: TransportMessage, now: float) -> None:
-        """Put it on its way, with whatever happens to it there."""
-        for due, payload in self.way.arrivals(message.payload, now):
-            as_it_arrives = message if payload is message.payload else message._replace(payload=payload)
-            heapq.heappush(self._messages, (due, next(self._number), as_it_arrives))
+        """Add a message with the faults of the path."""
+        for due, payload in self.path.arrivals(message.payload, now):
+            arriving = message if payload is message.payload else message._replace(payload=payload)
+            heapq.heappush(self._messages, (due, next(self._number), arriving))
 
     def is_due(self, now: float) -> bool:
-        """Has the next message arrived by now?"""
+        """Return whether the next message has arrived."""
         return bool(self._messages) and self._messages[0][0] <= now
 
     def take(self) -> tuple[float, TransportMessage]:
-        """The next message, and when it arrived."""
+        """Remove the next message and return it with its time of arrival."""
         due, _, message = heapq.heappop(self._messages)
         return due, message
 
@@ -94,7 +84,9 @@ class Flight:
 class MemoryInbox:
     """The messages of one subscription.
 
-    dropped: how many were lost because they found the inbox full
+    limit, policy: see `MemoryBroker.subscribe`; deliver: stores and forwards the messages that have reached the broker,
+    and returns the time; on_close: removes the inbox from the broker; dropped: number of messages lost because the
+    inbox was full
     """
 
     def __init__(
@@ -102,9 +94,9 @@ class MemoryInbox:
         pattern: str,
         limit: int,
         policy: Policy,
-        flight: Flight,
-        catch_up: Callable[[], float],
-        forget: Callable[[MemoryInbox], None],
+        in_flight: InFlightMessages,
+        deliver: Callable[[], float],
+        on_close: Callable[[MemoryInbox], None],
     ) -> None:
         if limit < 1:
             raise ConfigError("must be 1 or more", limit=limit)
@@ -113,53 +105,53 @@ class MemoryInbox:
         self.pattern = pattern
         self.limit = limit
         self.policy = policy
-        self.flight = flight
+        self.in_flight = in_flight
         self.dropped = 0
         self.closed = False
         self._arrived: deque[TransportMessage] = deque()
-        self._catch_up = catch_up
-        self._forget = forget
+        self._deliver = deliver
+        self._on_close = on_close
 
     def receive(self) -> TransportMessage | None:
-        """The next message that has arrived by now; None when there is none."""
+        """Return the next message that has arrived, or None."""
         if not self.closed:
-            self.deliver_due(self._catch_up())
+            self.deliver_due(self._deliver())
         return self._arrived.popleft() if self._arrived else None
 
     def __iter__(self) -> Iterator[TransportMessage]:
-        """Receive until nothing is left now."""
+        """Receive all messages that have arrived."""
         while (message := self.receive()) is not None:
             yield message
 
     def __len__(self) -> int:
-        """How many have arrived and wait."""
+        """Return the number of messages that have arrived and are not received."""
         return len(self._arrived)
 
     def close(self) -> None:
-        """Ask for no more: what is on its way is lost, what has arrived can still be received."""
+        """End the subscription: messages in flight are lost; messages that have arrived can still be received."""
         if not self.closed:
-            self.deliver_due(self._catch_up())
+            self.deliver_due(self._deliver())
             self.closed = True
-            self.flight.clear()
-            self._forget(self)
+            self.in_flight.clear()
+            self._on_close(self)
 
-    def blocks(self) -> bool:
-        """Must a publisher wait for this inbox?"""
-        return self.policy == "block" and len(self._arrived) + len(self.flight) >= self.limit
+    def is_blocking(self) -> bool:
+        """Return whether a publisher must wait because the inbox is full."""
+        return self.policy == "block" and len(self._arrived) + len(self.in_flight) >= self.limit
 
     def send(self, message: TransportMessage, now: float) -> None:
-        """Put a message on its way to this inbox."""
+        """Send a message to this inbox."""
         self.deliver_due(now)
-        if self.policy == "drop" and len(self.flight) >= self.limit:
+        if self.policy == "drop" and len(self.in_flight) >= self.limit:
             self.dropped += 1
             return
-        self.flight.send(message, now)
+        self.in_flight.send(message, now)
         self.deliver_due(now)
 
     def deliver_due(self, now: float) -> None:
-        """Let arrive what is due; for a publisher that must wait, what does not fit stays on its way."""
-        while self.flight.is_due(now) and (self.policy == "drop" or len(self._arrived) < self.limit):
-            _, message = self.flight.take()
+        """Add the messages that are due. With the policy "block", messages that do not fit stay in flight."""
+        while self.in_flight.is_due(now) and (self.policy == "drop" or len(self._arrived) < self.limit):
+            _, message = self.in_flight.take()
             if len(self._arrived) < self.limit:
                 self._arrived.append(message)
             else:
@@ -167,7 +159,14 @@ class MemoryInbox:
 
 
 class RetainedLog:
-    """Keeps as many messages as it is told to retain, the newest."""
+    """The newest messages of a subject, numbered without a gap.
+
+    >>> log = RetainedLog("rooms", retain=2)
+    >>> [log.store(TransportMessage("rooms", text)).sequence for text in (b"a", b"b", b"c")]
+    [1, 2, 3]
+    >>> log.first, [message.payload for message in log.since(3)]
+    (2, [b'c'])
+    """
 
     def __init__(self, subject: str, retain: int) -> None:
         self.subject = subject
@@ -177,41 +176,43 @@ class RetainedLog:
 
     @property
     def first(self) -> int:
-        """The oldest sequence still here; one above `last` when the log is empty."""
+        """The oldest retained sequence; `last + 1` if the log is empty."""
         return self.last - len(self._messages) + 1
 
     def store(self, message: TransportMessage) -> TransportMessage:
-        """The message under its number."""
+        """Store a message and return it with its sequence."""
         self.last += 1
         numbered = message._replace(sequence=self.last)
         self._messages.append(numbered)
         return numbered
 
     def since(self, first: int) -> list[TransportMessage]:
-        """The messages from this sequence on; none if it has not come yet."""
+        """Return the messages from a sequence on; none if the sequence is not assigned yet."""
         if first < 1:
             raise TransportError("sequences count from 1", subject=self.subject, sequence=first)
         if first < self.first:
-            facts = {"sequence": first, "first": self.first, "last": self.last}
-            raise DataLoss("before the first retained message", subject=self.subject, **facts)
+            details = {"sequence": first, "first": self.first, "last": self.last}
+            raise DataLoss("before the first retained message", subject=self.subject, **details)
         return list(islice(self._messages, first - self.first, None))
 
 
-_QUIET = Faults()
+_NO_FAULTS = Faults()
 
 
 class MemoryBroker:
-    """Subjects, inboxes and a log per subject.
+    """A broker with subjects, inboxes and a log per subject.
 
-    clock: whose time it is; faults, seed: what goes wrong; gapless: number the messages and keep a log, as JetStream
-    does, or neither, as MQTT; headers: carry headers; max_payload: bytes in a message; retain: messages kept in the
-    log of a subject; limit: messages on their way to the broker
+    gapless: number the messages and keep a log, as JetStream; without it, neither, as MQTT
+    headers: messages may have headers
+    max_payload: largest size of a message in bytes, including headers
+    retain: number of messages in the log of a subject
+    limit: number of messages in flight to the broker
     """
 
     def __init__(
         self,
         clock: Clock,
-        faults: Faults = _QUIET,
+        faults: Faults = _NO_FAULTS,
         seed: int = 0,
         *,
         gapless: bool = True,
@@ -230,40 +231,40 @@ class MemoryBroker:
         self.retain = retain
         self.limit = limit
         self.closed = False
-        self._chance = np.random.default_rng(seed)
-        self._inbound = Flight(FaultyPath(self._faults_at("publish"), self._chance))
+        self._random = np.random.default_rng(seed)
+        self._inbound = InFlightMessages(FaultyPath(self._faults_at("publish"), self._random))
         self._literal: dict[str, list[MemoryInbox]] = {}
-        self._wild: list[MemoryInbox] = []
+        self._wildcard: list[MemoryInbox] = []
         self._logs: dict[str, RetainedLog] = {}
 
     def publish(self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> int | None:
-        """Send a message; its sequence, or None if it has none or has not reached the broker.
+        """Send a message. Return its sequence, or None if it has no sequence or has not reached the broker.
 
-        When an inbox that must lose nothing is full, `Backpressure` is raised and nothing has happened.
+        Raises `Backpressure`, without any effect, if an inbox with the policy "block" is full.
         """
-        message = self._message(subject, payload, headers)
+        message = self._create_message(subject, payload, headers)
         now = self._admit()
-        self._reserve(subject)
+        self._check_capacity(subject)
         before = self._log(subject).last
         self._inbound.send(message, now)
         self._admit(now)
         return before + 1 if self._log(subject).last > before else None
 
     def subscribe(self, pattern: str, *, limit: int = 65_536, policy: Policy = "block") -> MemoryInbox:
-        """Receive what is published from now on under subjects that match.
+        """Return an inbox for the messages that are published from now on to matching subjects.
 
-        limit: messages that may wait, on their way included; policy: when it is reached, "block" refuses the
-        publisher, "drop" loses the newest and counts it
+        limit: number of messages in the inbox and in flight to it; policy: at the limit, "block" raises `Backpressure`
+        in `publish`, "drop" loses the newest message and counts it
         """
         self._check_open()
         check_pattern(pattern)
-        way = FaultyPath(self._faults_at("delivery"), self._chance)
-        inbox = MemoryInbox(pattern, limit, policy, Flight(way), self._admit, self._forget)
-        self._matching_inboxes(pattern).append(inbox)
+        in_flight = InFlightMessages(FaultyPath(self._faults_at("delivery"), self._random))
+        inbox = MemoryInbox(pattern, limit, policy, in_flight, self._admit, self._remove)
+        self._group_of(pattern).append(inbox)
         return inbox
 
     def replay(self, subject: str, first: int = 1) -> Iterator[TransportMessage]:
-        """The retained messages of a subject from a sequence on, as the broker stored them: faults spare the log."""
+        """Return the retained messages of a subject from a sequence on, without faults of delivery."""
         self._check_open()
         if not self.capabilities.gapless:
             raise TransportError("without sequences there is no log to replay", subject=subject)
@@ -271,32 +272,32 @@ class MemoryBroker:
         return iter(self._log(subject).since(first))
 
     def span(self, subject: str) -> tuple[int, int]:
-        """The first retained and the last sequence of a subject; (1, 0) when there is none yet."""
+        """Return the first retained and the last sequence of a subject; (1, 0) if there is none."""
         self._admit()
         log = self._log(subject)
         return log.first, log.last
 
     def inject(self, faults: Faults) -> None:
-        """Misbehave like this from now on; scripted faults count messages from here."""
+        """Replace the faults. Scripted faults count messages from this call."""
         self._admit()
         self.faults = faults
-        self._inbound.way.inject(self._faults_at("publish"))
+        self._inbound.path.inject(self._faults_at("publish"))
         for inbox in self._inboxes():
-            inbox.flight.way.inject(self._faults_at("delivery"))
+            inbox.in_flight.path.inject(self._faults_at("delivery"))
 
     def step(self, now: float | None = None) -> None:
-        """Let everything arrive that is due at this time, the clock's unless given."""
+        """Deliver the messages that are due at a time, by default that of the clock."""
         now = self._admit(now)
         for inbox in self._inboxes():
             inbox.deliver_due(now)
 
     def next_due(self) -> float | None:
-        """When something will arrive next; None when nothing is on its way."""
-        flights = [self._inbound, *(inbox.flight for inbox in self._inboxes())]
-        return min((flight.next_due for flight in flights if len(flight)), default=None)
+        """Return the time of the next arrival; None if no message is in flight."""
+        paths = [self._inbound, *(inbox.in_flight for inbox in self._inboxes())]
+        return min((messages.next_due for messages in paths if len(messages)), default=None)
 
     def close(self) -> None:
-        """Close every inbox; what is still on its way is lost, what has arrived can still be received."""
+        """Close every inbox: messages in flight are lost; messages that have arrived can still be received."""
         if not self.closed:
             self.step()
             for inbox in self._inboxes():
@@ -309,28 +310,28 @@ class MemoryBroker:
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
         self.close()
 
-    def _message(self, subject: str, payload: bytes, headers: Mapping[str, str] | None) -> TransportMessage:
+    def _create_message(self, subject: str, payload: bytes, headers: Mapping[str, str] | None) -> TransportMessage:
         self._check_open()
         check_subject(subject)
         if not isinstance(payload, bytes | bytearray | memoryview):
-            raise TransportError("a payload is bytes", subject=subject, given=type(payload).__name__)
+            raise TransportError("a payload must be bytes", subject=subject, given=type(payload).__name__)
         if headers and not self.capabilities.headers:
-            raise TransportError("this transport carries no headers", subject=subject, headers=list(headers))
-        kept = MappingProxyType(dict(headers)) if headers else NO_HEADERS
-        size = len(payload) + sum(_line_size(name, text) for name, text in kept.items())
+            raise TransportError("this transport has no headers", subject=subject, headers=list(headers))
+        copied = MappingProxyType(dict(headers)) if headers else NO_HEADERS
+        size = len(payload) + sum(_line_size(name, text) for name, text in copied.items())
         if size > self.capabilities.max_payload:
             raise PayloadTooLarge(subject=subject, size=size, limit=self.capabilities.max_payload)
-        return TransportMessage(subject, bytes(payload), kept)
+        return TransportMessage(subject, bytes(payload), copied)
 
-    def _reserve(self, subject: str) -> None:
+    def _check_capacity(self, subject: str) -> None:
         if len(self._inbound) >= self.limit:
-            raise Backpressure("too many messages on their way to the broker", subject=subject, limit=self.limit)
-        full = next((inbox for inbox in self._matching(subject) if inbox.blocks()), None)
+            raise Backpressure("too many messages in flight to the broker", subject=subject, limit=self.limit)
+        full = next((inbox for inbox in self._matching(subject) if inbox.is_blocking()), None)
         if full is not None:
             raise Backpressure(subject=subject, pattern=full.pattern, limit=full.limit)
 
     def _admit(self, now: float | None = None) -> float:
-        """Store and pass on what has reached the broker, each message at the time at which it did."""
+        """Store and forward the messages that have reached the broker. Return the time."""
         now = self.clock.now() if now is None else now
         while self._inbound.is_due(now):
             due, message = self._inbound.take()
@@ -341,26 +342,26 @@ class MemoryBroker:
         return now
 
     def _matching(self, subject: str) -> list[MemoryInbox]:
-        wild = [inbox for inbox in self._wild if matches(inbox.pattern, subject)]
-        return [*self._literal.get(subject, ()), *wild]
+        wildcard = [inbox for inbox in self._wildcard if matches(inbox.pattern, subject)]
+        return [*self._literal.get(subject, ()), *wildcard]
 
     def _log(self, subject: str) -> RetainedLog:
         return self._logs.get(subject) or RetainedLog(subject, self.retain)
 
-    def _matching_inboxes(self, pattern: str) -> list[MemoryInbox]:
-        return self._literal.setdefault(pattern, []) if is_literal(pattern) else self._wild
+    def _group_of(self, pattern: str) -> list[MemoryInbox]:
+        return self._literal.setdefault(pattern, []) if is_literal(pattern) else self._wildcard
 
     def _inboxes(self) -> list[MemoryInbox]:
-        return [*(inbox for shelf in self._literal.values() for inbox in shelf), *self._wild]
+        return [*(inbox for group in self._literal.values() for inbox in group), *self._wildcard]
 
-    def _forget(self, inbox: MemoryInbox) -> None:
-        shelf = self._matching_inboxes(inbox.pattern)
-        shelf.remove(inbox)
-        if not shelf:
+    def _remove(self, inbox: MemoryInbox) -> None:
+        group = self._group_of(inbox.pattern)
+        group.remove(inbox)
+        if not group:
             self._literal.pop(inbox.pattern, None)
 
-    def _faults_at(self, place: str) -> Faults:
-        return self.faults if self.faults.at == place else _QUIET
+    def _faults_at(self, path: str) -> Faults:
+        return self.faults if self.faults.at == path else _NO_FAULTS
 
     def _check_open(self) -> None:
         if self.closed:
