@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.brokers.recording.recording_writer import BLOCK
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
@@ -43,19 +43,19 @@ def main(events: int = 100_000) -> None:
             print(_row(Path(folder), messages(sample, batch), batch, events))
 
 
-def messages(sample: list[dict[str, Any]], batch: int) -> list[Stored]:
+def messages(sample: list[dict[str, Any]], batch: int) -> list[StoredMessage]:
     """Return the messages of a log with `batch` events in each."""
     publisher = StreamEncoder(building.schema(), StreamConfig(demand=Demand(default_tolerance=TOLERANCE)), name="p1")
     log, frames = [], publisher.start(0.0)
     for number, event in enumerate(sample, 1):
         frames += publisher.publish(event, number / 1000)
         if frames and number % batch == 0:
-            log.append(Stored(len(log) + 1, "tw.log.plant.p1.d", join(frames), 1.7e9 + number / 1000))
+            log.append(StoredMessage(len(log) + 1, "tw.log.plant.p1.d", join(frames), 1.7e9 + number / 1000))
             frames = []
     return log
 
 
-def _row(folder: Path, log: list[Stored], batch: int, events: int) -> str:
+def _row(folder: Path, log: list[StoredMessage], batch: int, events: int) -> str:
     with RecordingWriter(folder, sync="never") as out:
         for stored in log:
             out.append(LOG, stored)

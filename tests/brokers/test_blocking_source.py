@@ -13,7 +13,7 @@ from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.blocking import log_range, open_source
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
 from thinwire.brokers.nats.broker import NatsBroker, connect
-from thinwire.brokers.protocol import Retention, Stored
+from thinwire.brokers.protocol import Retention, StoredMessage
 from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BadSubject, BrokerUnavailable, ThinwireError, TransportClosed, UnknownLog
 
@@ -36,7 +36,7 @@ def source(server: EmbeddedServer) -> Iterator[NatsSource]:
 
 async def _fresh(broker: NatsBroker, retention: Retention | None = None) -> None:
     await broker.delete_log(LOG)
-    await broker.open_log(LOG, SUBJECTS, retention)
+    await broker.ensure_log(LOG, SUBJECTS, retention)
 
 
 def _fill(server: EmbeddedServer, payloads: Sequence[bytes], retention: Retention | None = None) -> None:
@@ -69,10 +69,10 @@ def _delete_log(server: EmbeddedServer) -> None:
     asyncio.run(delete())
 
 
-def _awaited(server: EmbeddedServer, count: int, first: int = 1, subjects: Sequence[str] = ()) -> list[Stored]:
+def _awaited(server: EmbeddedServer, count: int, first: int = 1, subjects: Sequence[str] = ()) -> list[StoredMessage]:
     """The same, read with the asyncio broker."""
 
-    async def read() -> list[Stored]:
+    async def read() -> list[StoredMessage]:
         found = []
         async with asyncio.timeout(30), await connect(server.url) as broker:
             reader = await broker.read(LOG, first=first, subjects=subjects)
@@ -87,7 +87,9 @@ def _awaited(server: EmbeddedServer, count: int, first: int = 1, subjects: Seque
     return asyncio.run(read())
 
 
-def _all(source: NatsSource, first: int = 1, last: int = EVERYTHING, subjects: Sequence[str] = ()) -> list[Stored]:
+def _all(
+    source: NatsSource, first: int = 1, last: int = EVERYTHING, subjects: Sequence[str] = ()
+) -> list[StoredMessage]:
     return [message for block in source.read(LOG, first, last, subjects=subjects) for message in block]
 
 
@@ -112,7 +114,7 @@ def test_blocks_equal_messages(server: EmbeddedServer, source: NatsSource) -> No
         list(zip(*(block.offsets.tolist(), block.subjects, block.payloads, block.times.tolist()), strict=True))
         for block in blocks
     ]
-    assert [Stored(*row) for rows in columns for row in rows] == _all(source, 3, 40)
+    assert [StoredMessage(*row) for rows in columns for row in rows] == _all(source, 3, 40)
 
 
 def test_messages_with_headers(server: EmbeddedServer, source: NatsSource) -> None:
@@ -171,7 +173,7 @@ def test_empty_and_missing_log(server: EmbeddedServer, source: NatsSource) -> No
         _all(source, subjects=["a..b"])
 
 
-def _all_of(source: NatsSource, log: str) -> list[list[Stored]]:
+def _all_of(source: NatsSource, log: str) -> list[list[StoredMessage]]:
     return list(source.read(log, 1, EVERYTHING))
 
 
@@ -269,7 +271,7 @@ def test_server_that_does_not_return() -> None:
 def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
     _fill(server, [b"%d" % number + bytes(9_000) for number in range(900)])
 
-    async def scenario() -> list[Stored]:
+    async def scenario() -> list[StoredMessage]:
         async with asyncio.timeout(60), Proxy("127.0.0.1", server.port) as wire:
             reading = asyncio.create_task(asyncio.to_thread(_read_through, wire.port))
             for limit in range(1, 9):
@@ -284,7 +286,7 @@ def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
     assert [message.payload[:-9_000] for message in asyncio.run(scenario())] == [b"%d" % n for n in range(900)]
 
 
-def _read_through(port: int) -> list[Stored]:
+def _read_through(port: int) -> list[StoredMessage]:
     with open_source(f"nats://127.0.0.1:{port}", timeout=20) as source:
         return _all(source)
 

@@ -77,7 +77,7 @@ def test_open_broker_by_url() -> None:
         async with AsyncExitStack() as stack:
             opened = await open_broker(read_url("counting://there"), {}, stack)
             broker: Broker = opened.broker
-            await broker.open_log("log", ["a"])
+            await broker.ensure_log("log", ["a"])
             assert await broker.append("log", "a", b"1") == 1
             assert opened.service_broker is not None
             assert (await opened.service_broker.span("log")).messages == 1

@@ -25,7 +25,7 @@ def run(scenario, **settings):
     async def bounded():
         server = LocalServer(**settings)
         async with LocalBroker(server) as here, LocalBroker(server) as there:
-            await here.open_log("log", ["a.>"])
+            await here.ensure_log("log", ["a.>"])
             await asyncio.wait_for(scenario(server, here, there), 20)
 
     asyncio.run(bounded())
@@ -82,7 +82,7 @@ def test_messages_expire_by_the_clock():
     clock = VirtualClock(100.0)
 
     async def scenario(server, here, there):
-        await here.open_log("short", ["s"], Retention(seconds=10))
+        await here.ensure_log("short", ["s"], Retention(seconds=10))
         for _ in range(3):
             await here.append("short", "s", b"12345")
             clock.advance(4)
@@ -117,7 +117,7 @@ def test_clock_set_back_keeps_times_in_order():
 
 def test_log_is_bounded_by_its_size():
     async def scenario(server, here, there):
-        await here.open_log("small", ["s"], Retention(size=30))
+        await here.ensure_log("small", ["s"], Retention(size=30))
         for _ in range(10):
             await here.append("small", "s", b"123456789")
             await here.append("log", "a.b", b"1234567")
@@ -297,7 +297,7 @@ def test_server_serves_one_loop_at_a_time():
 
     async def write():
         async with LocalBroker(server) as broker:
-            await broker.open_log("log", ["a"])
+            await broker.ensure_log("log", ["a"])
             return await broker.append("log", "a", b"")
 
     async def never_leave():
@@ -333,7 +333,7 @@ def test_recreated_log_has_another_identity():
         before = (await here.span("log")).log_id
         assert reader.log_id == before != ""
         await here.delete_log("log")
-        await here.open_log("log", ["a.>"])
+        await here.ensure_log("log", ["a.>"])
         await here.append("log", "a.b", b"")
         assert (await here.span("log")).log_id != before
         with pytest.raises(UnknownLog):

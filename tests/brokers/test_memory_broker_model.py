@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.memory.storage import Documents, MessageLog, SubjectFilter
-from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import Conflict
@@ -27,7 +27,7 @@ def test_log_equals_a_list(script, messages, seconds, size, place, time):
     for offset, (subject, payload, pause) in enumerate(script, 1):
         clock.advance(pause)
         assert log.store(subject, payload) == offset
-        kept.append(Stored(offset, subject, payload, clock.now()))
+        kept.append(StoredMessage(offset, subject, payload, clock.now()))
     clock.advance(0.5)
     kept = [one for one in kept if seconds is None or one.time >= clock.now() - seconds]
     kept = kept[-messages:] if messages else kept

@@ -27,7 +27,7 @@ async def _link() -> AsyncIterator[tuple[EmbeddedServer, Proxy, NatsBroker]]:
     async with asyncio.timeout(40), EmbeddedServer() as server, Proxy("127.0.0.1", server.port) as wire:
         options = NatsOptions(timeout=20, connect_timeout=0.5)
         async with await connect(f"nats://127.0.0.1:{wire.port}", options) as broker:
-            await broker.open_log(LOG, ["tw.log.rooms.*.*"])
+            await broker.ensure_log(LOG, ["tw.log.rooms.*.*"])
             yield server, wire, broker
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -316,7 +316,7 @@ def test_reader_of_a_recreated_log_fails_by_identity(messages: int) -> None:
             wire.cut()
             async with await connect(server.url) as other:
                 await other.delete_log(LOG)
-                await other.open_log(LOG, ["tw.log.rooms.*.*"])
+                await other.ensure_log(LOG, ["tw.log.rooms.*.*"])
                 await _append(other, messages)
             wire.restore()
             with pytest.raises(UnknownLog):

@@ -38,7 +38,7 @@ def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None
     async def bounded() -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
             await broker.delete_log(LOG)
-            await broker.open_log(LOG, SUBJECTS)
+            await broker.ensure_log(LOG, SUBJECTS)
             await scenario(broker)
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -68,7 +68,7 @@ def test_messages_are_read_in_order(server: EmbeddedServer) -> None:
         assert (span.first, span.last, span.messages) == (1, 10, 10)
         assert LOG in await broker.logs()
         await broker.delete_log(LOG)
-        await broker.open_log(LOG, SUBJECTS)
+        await broker.ensure_log(LOG, SUBJECTS)
         assert (await broker.span(LOG)).log_id != span.log_id != ""
 
     _run(server, scenario)
@@ -186,18 +186,18 @@ def test_offset_at_a_time(server: EmbeddedServer) -> None:
 def test_log_retention_and_reopening(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await broker.delete_log(LOG)
-        await broker.open_log(LOG, SUBJECTS, Retention(messages=3))
+        await broker.ensure_log(LOG, SUBJECTS, Retention(messages=3))
         await _fill(broker, 10)
-        await broker.open_log(LOG, ["tw.log.rooms.p1.*"], Retention(messages=100))  # exists, and covers this
+        await broker.ensure_log(LOG, ["tw.log.rooms.p1.*"], Retention(messages=100))  # exists, and covers this
         span = await broker.span(LOG)
         assert (span.first, span.last, span.messages) == (8, 10, 3)
         reader = await broker.read(LOG, first=2)
         assert (await reader.next(5)).offset == 8  # type: ignore[union-attr]
         with pytest.raises(ConfigError, match="does not keep") as error:
-            await broker.open_log(LOG, ["tw.log.rooms.>"])
+            await broker.ensure_log(LOG, ["tw.log.rooms.>"])
         assert error.value.missing == ["tw.log.rooms.>"]
         with pytest.raises(BrokerRefused):
-            await broker.open_log("tw_other", SUBJECTS)  # one subject, one log
+            await broker.ensure_log("tw_other", SUBJECTS)  # one subject, one log
         await broker.delete_log(LOG)
         await broker.delete_log(LOG)
         assert LOG not in await broker.logs()
@@ -245,7 +245,7 @@ def test_payload_above_the_limit_keeps_the_connection(server: EmbeddedServer) ->
 def test_full_storage_is_reported() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
-            await broker.open_log(LOG, SUBJECTS, Retention(size=None))
+            await broker.ensure_log(LOG, SUBJECTS, Retention(size=None))
             with pytest.raises(BrokerRefused, match="disk space"):
                 await _fill(broker, 100, bytes(50_000))
             assert 0 < (await broker.span(LOG)).messages < 100
@@ -278,7 +278,7 @@ def test_reader_of_a_recreated_log_fails(server: EmbeddedServer) -> None:
         for _ in range(3):
             await reader.next(5)
         await broker.delete_log(LOG)
-        await broker.open_log(LOG, SUBJECTS)
+        await broker.ensure_log(LOG, SUBJECTS)
         reader._replace_consumer()  # as it does when heartbeats are missing
         with pytest.raises(UnknownLog, match="created again"):
             await reader.next(20)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol import Span, Stored
+from thinwire.brokers.protocol import Span, StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.brokers.recording.block_format import encode
 from thinwire.brokers.subjects import matches
@@ -34,7 +34,7 @@ def logs(draw):
     for jump in jumps:
         offset += jump
         time = 1_700_000_000 + draw(st.integers(-5, 40)) + offset
-        messages.append(Stored(offset, draw(st.sampled_from(SUBJECTS)), draw(st.binary(max_size=30)), time))
+        messages.append(StoredMessage(offset, draw(st.sampled_from(SUBJECTS)), draw(st.binary(max_size=30)), time))
     return messages
 
 
@@ -52,7 +52,7 @@ def everything(path, log=LOG):
 
 @pytest.fixture
 def messages():
-    return [Stored(n, SUBJECTS[n % 4], bytes([n]) * (n % 7), 1000.0 + n) for n in range(1, 31)]
+    return [StoredMessage(n, SUBJECTS[n % 4], bytes([n]) * (n % 7), 1000.0 + n) for n in range(1, 31)]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -205,7 +205,7 @@ def test_truncated_finished_segment_is_detected(tmp_path, messages):
 @given(garbage=st.binary(max_size=200), suffix=st.sampled_from([".idx", ".seg"]))
 def test_garbage_raises_corrupt_recording(tmp_path_factory, garbage, suffix):
     path = tmp_path_factory.mktemp("garbage")
-    write(path, [Stored(1, "a.b", b"x", 1.0)])
+    write(path, [StoredMessage(1, "a.b", b"x", 1.0)])
     [file] = (path / "logs" / LOG).glob("*.seg")
     file.with_suffix(suffix).write_bytes(garbage)
     with pytest.raises((CorruptRecording, UnsupportedVersion)):
@@ -250,15 +250,15 @@ def test_nothing_follows_an_incomplete_block(tmp_path, messages):
 @pytest.mark.parametrize(
     ("stored", "error"),
     [
-        (Stored(5, "a.b", b"", 1.0), TransportError),
-        (Stored(6, "a.*", b"", 1.0), TransportError),
-        (Stored(6, "a.b", bytes(1 + (64 << 20)), 1.0), PayloadTooLarge),
+        (StoredMessage(5, "a.b", b"", 1.0), TransportError),
+        (StoredMessage(6, "a.*", b"", 1.0), TransportError),
+        (StoredMessage(6, "a.b", bytes(1 + (64 << 20)), 1.0), PayloadTooLarge),
     ],
     ids=["order", "subject", "size"],
 )
 def test_invalid_messages_are_refused(tmp_path, stored, error):
     with RecordingWriter(tmp_path, sync="never") as out:
-        out.append(LOG, Stored(5, "a.b", b"", 1.0))
+        out.append(LOG, StoredMessage(5, "a.b", b"", 1.0))
         with pytest.raises(error):
             out.append(LOG, stored)
     assert [found.offset for found in everything(tmp_path)] == [5]

@@ -74,7 +74,7 @@ def test_the_client_fails_over_to_the_next_server() -> None:
         servers = f"{first.url},{second.url}"
         for server in (first, second):
             async with await connect(server.url) as broker:
-                await broker.open_log(LOG, ["tw.log.rooms.*"])
+                await broker.ensure_log(LOG, ["tw.log.rooms.*"])
         async with asyncio.timeout(20), await connect(servers) as broker:
             for server in (first, second, first):
                 server.kill()
@@ -106,7 +106,7 @@ def test_a_connection_with_tls_and_credentials_is_restored(certificate: Path) ->
             Proxy("127.0.0.1", server.port) as proxy,
             await connect(f"tls://127.0.0.1:{proxy.port}", options) as broker,
         ):
-            await broker.open_log(LOG, ["tw.log.rooms.*"])
+            await broker.ensure_log(LOG, ["tw.log.rooms.*"])
             reader = await broker.read(LOG, first=1)
             for number in range(1, 4):
                 proxy.cut()

@@ -129,7 +129,7 @@ def test_removed_messages_are_reported_as_a_gap(broker, tmp_path, capsys):
 
     async def append(count):
         async with connect(broker) as bus:
-            await bus.broker.open_log(log_of(topic), [f"tw.log.{topic}.*.*"], Retention(messages=5))
+            await bus.broker.ensure_log(log_of(topic), [f"tw.log.{topic}.*.*"], Retention(messages=5))
             for _ in range(count):
                 await bus.broker.append(log_of(topic), f"tw.log.{topic}.p1.d", b"...")
 
@@ -149,7 +149,7 @@ def test_a_recreated_log_is_refused(broker, tmp_path, capsys):
     async def begin(payload, count):
         async with connect(broker) as bus:
             await bus.broker.delete_log(log_of(topic))
-            await bus.broker.open_log(log_of(topic), [f"tw.log.{topic}.*.*"])
+            await bus.broker.ensure_log(log_of(topic), [f"tw.log.{topic}.*.*"])
             for _ in range(count):
                 await bus.broker.append(log_of(topic), f"tw.log.{topic}.p1.d", payload)
 

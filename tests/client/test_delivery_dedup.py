@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import thinwire as tw
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.client.cursor import ChannelCursor, Cursor, CursorStore
 from thinwire.client.feed_switch import compare_feeds
 from thinwire.codec import EventsMissed, StreamEncoder
@@ -75,10 +75,12 @@ def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() ->
     schema = rooms()
     teller = StreamEncoder(schema, tw.StreamConfig(demand=tw.Demand({"t": 5})), name="p1")
     old, new = LogDecoder({schema.fingerprint: schema}.get), LogDecoder({schema.fingerprint: schema}.get)
-    key = Stored(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0)
+    key = StoredMessage(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0)
     told = [teller.publish({"time": 1000 * n, "room": "a", "t": 20.0, "n": n}, 0) for n in range(6)]
-    first = Stored(2, "tw.log.x.p1.d", join([frame for frames in told[:2] for frame in frames]), 0.0)
-    rest = Stored(3, "tw.log.x.p1.d", join([f for frames in told[2:] for f in frames] + teller.heartbeat(0)), 0.0)
+    first = StoredMessage(2, "tw.log.x.p1.d", join([frame for frames in told[:2] for frame in frames]), 0.0)
+    rest = StoredMessage(
+        3, "tw.log.x.p1.d", join([f for frames in told[2:] for f in frames] + teller.heartbeat(0)), 0.0
+    )
     for log_decoder, messages in ((old, (key, first)), (new, (key, first, rest))):
         for message in messages:
             log_decoder.receive(message, 0.0)
@@ -100,22 +102,22 @@ def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
     translation = Translation(schema.name, {schema.fingerprint: schema}.get, epoch=1)
     log_decoder = ChannelDecoder({schema.fingerprint: schema}.get)
 
-    def messages() -> list[Stored]:
+    def messages() -> list[StoredMessage]:
         return [
-            Stored(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
+            StoredMessage(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
             for offset, one in enumerate(translation.take_messages(65_536), (log_decoder.offset or 0) + 1)
         ]
 
     translation.open(asked)
-    translation.receive(Stored(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0))
+    translation.receive(StoredMessage(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0))
     frames = teller.publish({"time": 0, "room": "a", "t": 20.0, "n": 0}, 0)
-    translation.receive(Stored(2, "tw.log.x.p1.d", join(frames), 0.0))
+    translation.receive(StoredMessage(2, "tw.log.x.p1.d", join(frames), 0.0))
     for message in messages():
         assert not log_decoder.is_restarted_by(message)
         log_decoder.receive(message, 0.0)
     translation.close(asked.id)
     frames = teller.publish({"time": 1000, "room": "a", "t": 25.0, "n": 1}, 0)
-    translation.receive(Stored(3, "tw.log.x.p1.d", join(frames), 0.0))
+    translation.receive(StoredMessage(3, "tw.log.x.p1.d", join(frames), 0.0))
     translation.open(asked)
     assert [log_decoder.is_restarted_by(message) for message in messages()] == [True]
 

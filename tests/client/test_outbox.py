@@ -47,7 +47,7 @@ def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: p
     async def story() -> None:
         server = LocalServer()
         first, second = Paused(LocalBroker(server)), LocalBroker(server)
-        await second.open_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
+        await second.ensure_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
         loop, slept = asyncio.get_running_loop(), 0.0
         time = loop.time
         monkeypatch.setattr(loop, "time", lambda: time() + slept)

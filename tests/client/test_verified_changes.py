@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.client import change_filter
 from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.event_shaper import EventShaper
@@ -87,7 +87,7 @@ class Reader:
         self.seen: list[tuple[Any, ...]] = []
         self.changed_events = 0
 
-    def take(self, stored: Stored) -> None:
+    def take(self, stored: StoredMessage) -> None:
         log_decoder = self.feed.log_decoder
         events = [delivery for delivery in log_decoder.receive(stored, 0.0) if isinstance(delivery, Event)]
         decoder = log_decoder.decoder_of(stored)
@@ -97,7 +97,7 @@ class Reader:
             self._compare_state(decoder)
         self.changed_events += log_decoder.changed_events is not None
 
-    def switch_feed(self, log: list[Stored], back: int) -> None:
+    def switch_feed(self, log: list[StoredMessage], back: int) -> None:
         """Continue with other decoders, which have read the log except for its last `back` messages."""
         feed = self._new_feed()
         end = max(0, len(log) - back)
@@ -146,8 +146,8 @@ class World:
     def __init__(self, chance: random.Random, readers: list[Reader]) -> None:
         self.chance = chance
         self.readers = readers
-        self.log: list[Stored] = []
-        self.received: list[Stored] = []
+        self.log: list[StoredMessage] = []
+        self.received: list[StoredMessage] = []
         self.now = 0.0
         self.publishers: dict[str, StreamEncoder] = {}
         for name in ("p1", "p2"):
@@ -161,7 +161,7 @@ class World:
 
     def send(self, name: str, frames: list[bytes], *, lost: bool = False) -> None:
         if frames:
-            self.log.append(Stored(len(self.log) + 1, f"tw.log.rooms.{name}.d", join(frames), self.now))
+            self.log.append(StoredMessage(len(self.log) + 1, f"tw.log.rooms.{name}.d", join(frames), self.now))
             if not lost:
                 self.received.append(self.log[-1])
                 for reader in self.readers:
@@ -230,7 +230,7 @@ class Line:
         """How many events pass."""
         self.offset += 1
         before = len(self.reader.seen)
-        self.reader.take(Stored(self.offset, "tw.log.rooms.p3.d", join(frames), 0.0))
+        self.reader.take(StoredMessage(self.offset, "tw.log.rooms.p3.d", join(frames), 0.0))
         return len(self.reader.seen) - before
 
     def publish(self, **changes: Any) -> int:

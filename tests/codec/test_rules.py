@@ -13,7 +13,7 @@ from thinwire.codec.predictors import by_name, names
 from thinwire.codec.predictors.arithmetic import FINE, LAST, LINEAR, SEASONAL, TREND
 from thinwire.errors import CorruptFrame, DemandError
 from thinwire.schema import Property, Schema
-from thinwire.wire.partial_event import Partial
+from thinwire.wire.partial_event import PartialEvent
 
 TIME = Property("time", "timestamp", "header", form="iso:T3Z")
 POWER = Property("power", "number", step="0.5", idle_band=2, minimum=0, maximum=1000)
@@ -91,7 +91,7 @@ def test_a_value_is_sent_when_its_error_is_above_the_tolerance_not_at_it(toleran
     ):
         reducer = Reducer(resolve(schema, demand))
         reducer.reduce({"n": 100})
-        assert isinstance(reducer.reduce({"n": 100 + error}), Partial) == sent
+        assert isinstance(reducer.reduce({"n": 100 + error}), PartialEvent) == sent
 
 
 def test_percentages_are_of_the_declared_range_not_of_the_value():

@@ -29,7 +29,7 @@ from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, UnknownSchema
 from thinwire.schema import Event, Property, Schema
 from thinwire.wire import Request, join
-from thinwire.wire.stream_state import CAPACITY, LAST_ALIAS, LONGEST, SEQUENCE, SOURCES, WIDE, LinkState, TextTable
+from thinwire.wire.stream_state import CAPACITY, LAST_ALIAS, LONGEST, SEQUENCE, SOURCES, WIDE, StreamState, TextTable
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SIMPLE = Schema(
@@ -509,9 +509,9 @@ def test_invalid_text_tables_are_rejected(texts, following):
     ("cell", "value"), [(SEQUENCE, 1 << 63), (SOURCES, -1), (LAST_ALIAS, 2), (WIDE, 1), (WIDE, 2), (-1, 1 << 60)]
 )
 def test_invalid_stream_states_are_rejected(cell, value):
-    link = LinkState(NUMBERS)
+    link = StreamState(NUMBERS)
     link.sources = 2
     cells, tables = link.state()
     cells[cell] = value
     with pytest.raises(CorruptFrame):
-        LinkState(NUMBERS).restore(cells, tables)
+        StreamState(NUMBERS).restore(cells, tables)

@@ -18,7 +18,7 @@ from thinwire.codec.tolerance_vector import (
 )
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
-from thinwire.wire.partial_event import EncodingKind, lane_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 SCHEMA = Schema(
     "plant",
@@ -53,7 +53,7 @@ def test_difference_plus_spent_is_at_most_the_request(requested, spent):
     remaining = requested.difference(spent, SCHEMA.properties)
     for p in SCHEMA:
         left = max(Fraction(0), remaining[p.name])
-        kind = lane_of(p.kind)
+        kind = encoding_kind_of(p.kind)
         if kind is EncodingKind.FLOAT:
             total = float(Fraction(str(float(spent[p.name]))) + Fraction(str(float(left))))
             assert not left or total <= float(requested[p.name])
@@ -67,7 +67,7 @@ def test_difference_plus_spent_is_at_most_the_request(requested, spent):
 @given(vectors)
 def test_stored_tolerances_are_worth_the_same_ticks_and_never_more(vector):
     for p in SCHEMA:
-        if lane_of(p.kind) is EncodingKind.TICK:
+        if encoding_kind_of(p.kind) is EncodingKind.TICK:
             stored = Fraction(str(write_for_property(p, vector[p.name])))
             assert in_ticks(p, stored) == in_ticks(p, vector[p.name])
         assert Fraction(str(write_tolerance(vector[p.name]))) <= vector[p.name]

@@ -67,7 +67,7 @@ def test_the_trainer_runs_the_policy():
     async def run() -> None:
         broker = LocalBroker(LocalServer(), timeout=10)
         await register_schema(await open_registry(broker), opaque(TOPIC), Settings(retain=True, dictionaries=True))
-        await broker.open_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
+        await broker.ensure_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
         bucket = await broker.bucket(DICTIONARIES)
         settings = SamplerSettings(policy=AfterMessages.name, pulse=0.02)
         service = DictionaryService(broker, lease=0.4, settings=settings)

@@ -3,7 +3,7 @@
 import pytest
 from translation_setup import Channels, Log
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.feed import ChannelFeed
 from thinwire.codec import EventsMissed, StreamDecoder, StreamEncoder
@@ -33,7 +33,7 @@ class ChannelReader:
         for message in messages:
             self._offset += 1
             subject = (channel_key_subject if message.key else channel_data_subject)("rooms", COARSE.id, "p1")
-            self.deliveries += self.decoder.receive(Stored(self._offset, subject, message.payload, 0.0), 0.0)
+            self.deliveries += self.decoder.receive(StoredMessage(self._offset, subject, message.payload, 0.0), 0.0)
 
     def select(self, kind):
         return [delivery for delivery in self.deliveries if isinstance(delivery, kind)]
@@ -117,9 +117,9 @@ def test_a_truncated_batch_repeats_no_event():
 def test_a_successor_begins_before_a_gap_of_the_log():
     writer, log_decoder = StreamEncoder(ROOMS, name="p", compiled=False), LogDecoder({ROOMS.fingerprint: ROOMS}.get)
     subject = key_subject("rooms", "p")
-    log_decoder.receive(Stored(1, subject, writer.start(0)[0], 0.0), 0.0)
+    log_decoder.receive(StoredMessage(1, subject, writer.start(0)[0], 0.0), 0.0)
     translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, log_decoder=log_decoder)
     translation.open(DemandClass({"t": 0.5}), {"p": Position(1)})
-    translation.receive(Stored(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
+    translation.receive(StoredMessage(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
     messages = [(decode_envelope(message.payload)[1], message.key) for message in translation.take_messages(LIMIT)]
     assert messages == [(Position(1), True), (Position(3), True)]

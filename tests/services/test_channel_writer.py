@@ -19,7 +19,7 @@ def story(tell, retention=None):
     async def told():
         server = LocalServer()
         async with LocalBroker(server, timeout=0.2) as broker, LocalBroker(server) as other:
-            await broker.open_log(LOG, [channel_subjects(TOPIC)], retention)
+            await broker.ensure_log(LOG, [channel_subjects(TOPIC)], retention)
             await tell(server, broker, other)
 
     asyncio.run(told())

@@ -97,7 +97,7 @@ class Notes:
         topic = f"notes{next(_numbers)}"
         registry = await open_registry(broker)
         await register_schema(registry, opaque(topic), Settings(retain=True, dictionaries=True))
-        await broker.open_log(log_of(topic), [publisher_subjects(topic)], retention)
+        await broker.ensure_log(log_of(topic), [publisher_subjects(topic)], retention)
         notes = cls(broker, await broker.bucket(DICTIONARIES), registry, topic)
         await broker.listen(dictionary_subject(topic), notes.hear)
         await notes.say(notes.out.start(0.0))

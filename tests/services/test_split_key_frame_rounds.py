@@ -55,7 +55,7 @@ async def _take_over(log):
     cut = rounds(log)
     assert len(cut) > 3
     async with LocalBroker(LocalServer()) as broker:
-        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")])
+        await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")])
         for stored in log.messages:
             await broker.append(log_of("rooms"), stored.subject, stored.payload)
         for number in (cut[0] - 1, *cut, cut[-1] + 1, cut[-1] + 5):

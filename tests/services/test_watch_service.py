@@ -7,7 +7,7 @@ import math
 import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol import Retention, Stored
+from thinwire.brokers.protocol import Retention, StoredMessage
 from thinwire.codec import EventsMissed, Watermark
 from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
 from thinwire.filters.composite import (
@@ -164,7 +164,7 @@ def test_what_is_no_record_is_refused_by_name(payload):
 def test_where_it_goes_on_is_behind_what_each_publisher_told():
     async def story():
         broker = LocalBroker(LocalServer())
-        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")])
+        await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")])
         for publisher in ("p1", "p2", "p1", "p2", "p3"):
             await broker.append(log_of("rooms"), f"tw.log.rooms.{publisher}.d", b"x")
         positions = {WatchInput("rooms", "p1"): FeedPosition(3, None), WatchInput("rooms", "p2"): FeedPosition(2, None)}
@@ -184,7 +184,7 @@ def test_where_it_goes_on_is_behind_what_each_publisher_told():
 def test_messages_that_left_the_log_unread_are_known_to_be_missing():
     async def story():
         broker = LocalBroker(LocalServer())
-        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(messages=2))
+        await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(messages=2))
         for _ in range(5):
             await broker.append(log_of("rooms"), "tw.log.rooms.p1.d", b"x")
         for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
@@ -204,7 +204,7 @@ def test_events_become_readings_with_their_own_times_and_only_of_what_is_watched
     off = Event({**event, "t": 2.0}, source=("11.1",), **{**about, "bound": {"t": 0.5}})
     lost = EventsMissed("p1", ("11.1",), 1, 2, "gap")
     found = [event, other, off, off, Watermark("p1", 9.5), lost, EventsMissed("p1", ("9",), 1, 2, "gap")]
-    told = quantities.read_message("p1", Stored(4, "", b"", 100.0), found)
+    told = quantities.read_message("p1", StoredMessage(4, "", b"", 100.0), found)
     order = Order(7_000_000, "rooms", "p1", 2, 3, "('11.1',)")
     assert told.entry == LogEntry(FEED, 4, (EventReadings(order, {QUANTITY: 25}),), 9_500_000)
     assert [notice.kind for notice in told.notices] == ["coarser", "missed"]
@@ -214,7 +214,7 @@ def test_without_times_of_their_own_events_are_ordered_as_they_were_stored():
     bare = Schema("rooms", [p for p in ROOMS if p.name != "time"])
     quantities = TopicQuantities("rooms", bare, CONDITION)
     event = Event({"room": "11.1", "t": 2.5}, source=("11.1",), bound={}, ordinal=1, publisher="p1")
-    entry = quantities.read_message("p1", Stored(4, "", b"", 100.0), [event]).entry
+    entry = quantities.read_message("p1", StoredMessage(4, "", b"", 100.0), [event]).entry
     assert (entry.readings[0].order.time, entry.complete) == (100_000_000, 99_999_999)
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import EventsMissed, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event, flatten
 from thinwire.services.translator.translation import Translation
@@ -73,7 +73,7 @@ class Log:
                 batch.append(frame)
 
     def put(self, subject, payload):
-        self.messages.append(Stored(len(self.messages) + 1, subject, payload, self.now))
+        self.messages.append(StoredMessage(len(self.messages) + 1, subject, payload, self.now))
 
     def schemas(self, classes=()):
         """All schemas that travel, to the classes too."""

@@ -94,7 +94,7 @@ class Building:
         made.bucket = await open_registry(broker)
         made.channels = await broker.bucket(CHANNELS)
         await register_schema(made.bucket, made.schema)
-        await broker.open_log(log_of(made.topic), [publisher_subjects(made.topic)])
+        await broker.ensure_log(log_of(made.topic), [publisher_subjects(made.topic)])
         await made.configure(1, Demand())
         return made
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.brokers.protocol import Block, Span, Stored
+from thinwire.brokers.protocol import Block, Span, StoredMessage
 from thinwire.brokers.subjects import matches
 from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.interned_values import source_text
@@ -38,7 +38,7 @@ class MemorySource:
     """A `LogSource` over lists."""
 
     def __init__(self, block: int = 7) -> None:
-        self.messages: dict[str, list[Stored]] = {}
+        self.messages: dict[str, list[StoredMessage]] = {}
         self.kept: dict[str, dict[str, bytes]] = {}
         self.block = block
 
@@ -51,7 +51,7 @@ class MemorySource:
     def append(self, subject: str, payload: bytes, topic: str = TOPIC) -> int:
         log = self.messages.setdefault(log_of(topic), [])
         offset = log[-1].offset + 1 if log else 1
-        log.append(Stored(offset, subject, payload, 1_000.0 + offset / 8))
+        log.append(StoredMessage(offset, subject, payload, 1_000.0 + offset / 8))
         return offset
 
     def register(self, *schemas: Schema) -> None:
@@ -73,7 +73,7 @@ class MemorySource:
         size = sum(len(stored.payload) for stored in found)
         return Span(found[0].offset, found[-1].offset, len(found), size, "today") if found else Span(1, 0, 0, 0)
 
-    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         found = (s for s in reversed(self._log(log)) if up_to is None or s.offset <= up_to)
         return next((stored for stored in found if matches(pattern, stored.subject)), None)
 
@@ -88,7 +88,7 @@ class MemorySource:
         found = self._log(log)
         return next((stored.offset for stored in found if stored.time >= time), found[-1].offset + 1)
 
-    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
+    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[StoredMessage]]:
         found = self._log(log)
         start = bisect_left(found, first, key=lambda stored: stored.offset)
         wanted = [
@@ -112,7 +112,7 @@ class MemorySource:
 
     def close(self) -> None: ...
 
-    def _log(self, log: str) -> list[Stored]:
+    def _log(self, log: str) -> list[StoredMessage]:
         if log not in self.messages:
             raise UnknownLog(log=log)
         return self.messages[log]

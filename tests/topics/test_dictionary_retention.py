@@ -26,7 +26,7 @@ async def store(metadata, stored, expires):
 def run(check):
     async def connected():
         async with LocalBroker(LocalServer()) as broker:
-            await broker.open_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
+            await broker.ensure_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
             bucket = await broker.bucket(DICTIONARIES)
             metadata = DictionaryMetadata(bucket, TOPIC)
 

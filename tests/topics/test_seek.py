@@ -44,7 +44,7 @@ class Story(Building):
         made.bucket = await open_registry(broker)
         await register_schema(made.bucket, made.schema)
         made.channels = await broker.bucket("tw_channels")
-        await broker.open_log(log_of(made.topic), [publisher_subjects(made.topic)])
+        await broker.ensure_log(log_of(made.topic), [publisher_subjects(made.topic)])
         await made.configure(1, Demand({"t": 0.2}))
         made.chance = Random(seed)
         made.log = Log(made.schema, demand=Demand({"t": 0.2}))

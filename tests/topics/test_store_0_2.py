@@ -107,7 +107,7 @@ async def open_store(damaged: int = 0) -> AsyncIterator[OpenedStore]:
     server.clock = clock
     async with LocalBroker(server) as broker:
         for log, content in load("store")["logs"].items():
-            await broker.open_log(log, content["subjects"])
+            await broker.ensure_log(log, content["subjects"])
             for offset, (subject, payload, stored) in enumerate(content["messages"], 1):
                 clock.stopped_at = stored  # exact: a checkpoint is valid up to the time of its message
                 whole = log != log_of(TOPIC) or offset > damaged

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
-from thinwire.wire import EncodingKind, LinkState, Partial
+from thinwire.wire import EncodingKind, PartialEvent, StreamState
 from thinwire.wire import compact_body as compact
 from thinwire.wire.partial_event import indexes
 from thinwire.wire.stream_state import FIRST, LAST_ALIAS
@@ -47,7 +47,7 @@ def schema_of(lanes):
 
 def links_of(lanes, sources):
     schema = schema_of(lanes)
-    pair = LinkState(schema), LinkState(schema)
+    pair = StreamState(schema), StreamState(schema)
     for link in pair:
         link.sources = sources
     return pair
@@ -64,7 +64,7 @@ def partials(draw, lanes, sources):
     mask = draw(st.integers(0, (1 << len(lanes)) - 1))
     exceptions = mask & draw(st.integers(0, (1 << len(lanes)) - 1)) if draw(st.booleans()) else 0
     codes = [draw(exacts if exceptions >> i & 1 else CODES[lanes[i]]) for i in indexes(mask)]
-    return Partial(draw(st.integers(0, sources - 1)), draw(st.integers(0, 70)), mask, exceptions, codes)
+    return PartialEvent(draw(st.integers(0, sources - 1)), draw(st.integers(0, 70)), mask, exceptions, codes)
 
 
 lane_sets = st.lists(st.sampled_from(EncodingKind), min_size=1, max_size=20)
@@ -115,9 +115,9 @@ def test_garbage_is_a_partial_or_corrupt(lanes, sources, body, exceptional):
 
 def test_a_single_source_costs_no_alias_and_a_run_of_sources_one_bit():
     writer, reader = links_of([EncodingKind.FLAG], sources=1)
-    assert compact.encode(Partial(0, 0, 1, 0, [None]), writer) == bytes((0b1_1_000000,))
+    assert compact.encode(PartialEvent(0, 0, 1, 0, [None]), writer) == bytes((0b1_1_000000,))
     writer, reader = links_of([EncodingKind.FLAG], sources=3)
-    bodies = [compact.encode(Partial(alias, 0, 1, 0, [None]), writer) for alias in (1, 2)]
+    bodies = [compact.encode(PartialEvent(alias, 0, 1, 0, [None]), writer) for alias in (1, 2)]
     assert bodies == [bytes((0b1_1_1_00000,))] * 2
     assert [compact.decode(body, False, reader).source for body in bodies] == [1, 2]
     assert writer.cells[LAST_ALIAS] == 2
@@ -125,14 +125,14 @@ def test_a_single_source_costs_no_alias_and_a_run_of_sources_one_bit():
 
 def test_codes_are_written_in_the_width_of_their_field():
     writer, _ = links_of([EncodingKind.TICK], sources=1)
-    sizes = [len(compact.encode(Partial(0, 0, 1, 0, [1_000]), writer)) for _ in range(100)]
+    sizes = [len(compact.encode(PartialEvent(0, 0, 1, 0, [1_000]), writer)) for _ in range(100)]
     assert (sizes[0], sizes[-1]) == (3, 2)
     assert writer.cells[FIRST] in range(16 * 990, 16 * 1_000 + 1)
 
 
 def test_a_text_is_told_once_and_told_twice_is_refused():
     writer, reader = links_of([EncodingKind.TEXT], sources=1)
-    told = Partial(0, 0, 1, 0, ["a fault"])
+    told = PartialEvent(0, 0, 1, 0, ["a fault"])
     first, second = (compact.encode(told, writer) for _ in range(2))
     assert b"a fault" in first
     assert len(second) == 1
@@ -154,7 +154,7 @@ def test_an_alias_of_no_source_is_refused():
     writer, reader = links_of([EncodingKind.FLAG], sources=5)
     reader.sources = 4
     with pytest.raises(CorruptFrame, match="alias") as caught:
-        compact.decode(compact.encode(Partial(4, 0, 1, 0, [None]), writer), False, reader)
+        compact.decode(compact.encode(PartialEvent(4, 0, 1, 0, [None]), writer), False, reader)
     assert (caught.value.alias, caught.value.sources) == (4, 4)
 
 

@@ -25,7 +25,7 @@ from thinwire.wire.control_frames import MAX_SKIP, MAX_SUPPRESSED
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE
 from thinwire.wire.key_frame import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
-from thinwire.wire.partial_event import SLOTS, EncodingKind, lane_of
+from thinwire.wire.partial_event import SLOTS, EncodingKind, encoding_kind_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text("utf-8")
 
@@ -83,7 +83,7 @@ def test_the_lanes_are_those_in_the_code():
     told = rows("Each has one **encoding**")
     assert [name for name, *_ in told] == [lane.name for lane in EncodingKind]
     for name, kinds, slots, _ in told:
-        assert {lane_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
+        assert {encoding_kind_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
         assert int(slots[0]) == SLOTS.get(EncodingKind[name], 0)
 
 

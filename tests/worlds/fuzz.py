@@ -35,9 +35,9 @@ from thinwire.wire import (
     FrameKind,
     Heartbeat,
     KeyFrame,
-    LinkState,
     Request,
     SourceState,
+    StreamState,
     Switch,
     compact_body,
     exact_value,
@@ -139,9 +139,9 @@ class Target:
         decoder.present()
         decoder.peek()
 
-    def create_state(self) -> tuple[LinkState, Expander]:
+    def create_state(self) -> tuple[StreamState, Expander]:
         """Return the state of a stream after its key frames."""
-        state = LinkState(self.schema, incarnation=INCARNATION, wide=self.wide)
+        state = StreamState(self.schema, incarnation=INCARNATION, wide=self.wide)
         state.restart(self.key.scales, SOURCES)
         return state, self._expander
 

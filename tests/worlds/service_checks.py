@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from world_truth import PublishedEvent, PublishedEvents, Source, decimal, distance, idle_band
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Audit, EventsMissed, State, Watermark
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import PeerFault
@@ -55,7 +55,9 @@ class LogContents:
     packed: number of events that were packed with a dictionary; expired: those after the expiry of the dictionary
     """
 
-    def __init__(self, messages: Iterable[Stored], decoder: LogDecoder, published: dict[str, PublishedEvents]) -> None:
+    def __init__(
+        self, messages: Iterable[StoredMessage], decoder: LogDecoder, published: dict[str, PublishedEvents]
+    ) -> None:
         self.offsets: dict[EventId, int] = {}
         self.events: dict[EventId, Event] = {}
         self.losses: dict[str, list[EventsMissed]] = {}
@@ -79,7 +81,7 @@ class LogContents:
                 self.events |= {event_id(event): event for event in events}
 
     def _check_dictionaries(
-        self, publisher: str, stored: Stored, events: list[Event], published: PublishedEvents
+        self, publisher: str, stored: StoredMessage, events: list[Event], published: PublishedEvents
     ) -> None:
         """Check that no event was packed with an expired dictionary. Such an event is alone in its frame."""
         try:

@@ -24,7 +24,7 @@ from world_truth import PublishedEvents
 import thinwire as tw
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.memory.storage import MessageLog
-from thinwire.brokers.protocol import ANY, Retention, Stored
+from thinwire.brokers.protocol import ANY, Retention, StoredMessage
 from thinwire.clock import WallClock
 from thinwire.codec import StreamDecoder
 from thinwire.dictionaries import Dictionary
@@ -52,7 +52,7 @@ class RecordedLog(MessageLog):
 
     def __init__(self, topic: str, random: Random) -> None:
         super().__init__(log_of(topic), [publisher_subjects(topic)], Retention(), WallClock(), log_id="world")
-        self.copies: list[Stored] = []
+        self.copies: list[StoredMessage] = []
         self.damage = 0
         self._random = random
 
@@ -63,7 +63,7 @@ class RecordedLog(MessageLog):
             damaged[self._random.randrange(len(damaged))] ^= 1 << self._random.randrange(8)
             payload = self._random.choice((bytes(damaged), payload[: len(payload) // 2], b""))
         offset = super().store(subject, payload, after, within)
-        self.copies.append(Stored(offset, subject, payload, self.clock.now()))
+        self.copies.append(StoredMessage(offset, subject, payload, self.clock.now()))
         return offset
 
 

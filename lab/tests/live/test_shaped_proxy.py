@@ -154,7 +154,7 @@ def test_a_log_over_a_modem() -> None:
             ShapedProxy(LOOPBACK, server.port, limits=read_limits("delay=30ms")) as wire,
         ):
             broker = await connect(f"nats://{LOOPBACK}:{wire.port}")
-            await broker.open_log("rooms", ["rooms.*"])
+            await broker.ensure_log("rooms", ["rooms.*"])
             reader = await broker.read("rooms", first=1)
             begun = time.monotonic()
             offsets = [await broker.append("rooms", "rooms.a", bytes([n])) for n in range(3)]

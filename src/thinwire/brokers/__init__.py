@@ -1,6 +1,6 @@
 """Brokers: the protocol that all of them implement, the memory broker, NATS, recordings, and the choice by URL."""
 
-from thinwire.brokers.protocol import Broker, Bucket, Capabilities, LogReader, LogSource, Retention, Span, Stored
+from thinwire.brokers.protocol import Broker, Bucket, Capabilities, LogReader, LogSource, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import matches
 
 __all__ = [
@@ -11,6 +11,6 @@ __all__ = [
     "LogSource",
     "Retention",
     "Span",
-    "Stored",
+    "StoredMessage",
     "matches",
 ]

@@ -50,7 +50,7 @@ NOTHING = 0
 """expected revision or offset: no document under the key, no message under the subjects"""
 
 
-class Stored(NamedTuple):
+class StoredMessage(NamedTuple):
     """A message of a log. `time` is when the broker stored it, in seconds since the epoch."""
 
     offset: int
@@ -116,7 +116,7 @@ class LogReader(Protocol):
     def log_id(self) -> str:
         """Identity of the log, as in `Span.log_id`."""
 
-    async def next(self, timeout: float | None = None) -> Stored | None:
+    async def next(self, timeout: float | None = None) -> StoredMessage | None:
         """Return the next message, or None if none arrives within `timeout` seconds."""
 
     def done(self, offset: int) -> None:
@@ -163,7 +163,7 @@ class Broker(Protocol):
     @property
     def connected(self) -> bool: ...
 
-    async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
+    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
         """Create a log for messages under these subjects (patterns), unless it exists."""
 
     async def delete_log(self, log: str) -> None:
@@ -185,7 +185,7 @@ class Broker(Protocol):
     ) -> LogReader:
         """Read a log from offset `first` on, or only new messages if None; only messages under `subjects` if given."""
 
-    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
@@ -227,9 +227,9 @@ class Block(NamedTuple):
     subjects: list[str]
     payloads: list[bytes]
 
-    def messages(self) -> list[Stored]:
+    def messages(self) -> list[StoredMessage]:
         rows = zip(self.offsets.tolist(), self.subjects, self.payloads, self.times.tolist(), strict=True)
-        return list(starmap(Stored, rows))
+        return list(starmap(StoredMessage, rows))
 
     def part(self, first: int, last: int) -> Block:
         """Return the messages with indices from `first` up to, but not including, `last`."""
@@ -266,7 +266,7 @@ class LogSource(Protocol):
     def span(self, log: str) -> Span:
         """Return the current content of a log. Raise `UnknownLog` if it does not exist."""
 
-    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
@@ -275,7 +275,7 @@ class LogSource(Protocol):
     def offset_at(self, log: str, time: float) -> int:
         """Return the offset of the first message stored at or after `time`; one past the last if there is none."""
 
-    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
+    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[StoredMessage]]:
         """Yield the messages from offset `first` to `last`, both included, in order, in blocks of bounded size.
 
         Ends at `last` or at the end of the log. Removed messages are skipped; the offsets show the gap.

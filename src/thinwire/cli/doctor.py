@@ -263,7 +263,7 @@ async def check_clock(connection: Broker) -> DoctorCheck:
     log = f"tw_doctor_{secrets.token_hex(4)}"
     subject = f"tw.doctor.{log}"
     try:
-        await connection.open_log(log, [subject])
+        await connection.ensure_log(log, [subject])
         try:
             before = time.time()
             await connection.append(log, subject, b"clock check")

@@ -19,7 +19,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.channel_status import MIN_POLL, ChannelStatus
 from thinwire.client.feed import ChannelFeed, Feed, FeedBatch
@@ -87,7 +87,7 @@ class FeedReader:
         self._log_end = 0
         self._next_check = 0.0
         self._entry_offset = math.inf
-        self._undecoded: Stored | None = None
+        self._undecoded: StoredMessage | None = None
         self._pending: list[FeedBatch] = []
         self._last_offset: int | None = None
         self._previous_counts: dict[str, Counts] = {}
@@ -176,7 +176,7 @@ class FeedReader:
         return self._make_batches(feed, stored, decoder, deliveries)
 
     def _make_batches(
-        self, feed: Feed, stored: Stored, decoder: StreamDecoder, deliveries: list[Delivery]
+        self, feed: Feed, stored: StoredMessage, decoder: StreamDecoder, deliveries: list[Delivery]
     ) -> list[FeedBatch]:
         on_channel = isinstance(feed, ChannelFeed)
         time = None if on_channel else stored.time
@@ -299,7 +299,7 @@ class FeedReader:
         pending, self._pending = self._pending, []
         return pending
 
-    async def _decode_again(self, feed: Feed, stored: Stored, now: float, fault: PeerFault) -> list[Delivery]:
+    async def _decode_again(self, feed: Feed, stored: StoredMessage, now: float, fault: PeerFault) -> list[Delivery]:
         decoder = feed.log_decoder.decoder_of(stored)
 
         def report(problem: PeerFault) -> None:

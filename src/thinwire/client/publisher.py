@@ -113,7 +113,7 @@ class Publisher:
             return
         topic = await self._find_topic()
         await asyncio.to_thread(warm_up)
-        await topic.open_log()
+        await topic.ensure_log()
         last = await claim(self._broker, self.topic, self.name)
         if self._recover:
             self.last_events = await read_last_events(self._broker, topic, self.name)

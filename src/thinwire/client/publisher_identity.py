@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.codec import StreamDecoder
 from thinwire.errors import NameInUse, PeerFault, ServiceUnavailable
 from thinwire.schema import Event
@@ -49,7 +49,7 @@ async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
     return LastMessage(offset, incarnation)
 
 
-def read_incarnation(key: Stored) -> int:
+def read_incarnation(key: StoredMessage) -> int:
     """Return the incarnation of a key frame message; 0 if it is invalid."""
     try:
         place = place_in_round(key.payload)

@@ -160,7 +160,7 @@ class Subscription:
         topic = await self._find_topic()
         self.request.check(topic.schema)
         await asyncio.to_thread(warm_up)
-        await topic.open_log()
+        await topic.ensure_log()
         # The position is read before the demand is registered: key frames that answer the demand are then after it.
         start = await self._start_position()
         listener = await self._register(topic)

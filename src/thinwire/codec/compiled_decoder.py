@@ -34,7 +34,7 @@ from thinwire.codec.value_conversion import step_of
 from thinwire.codec.value_decoder import from_ticks
 from thinwire.schema import Event, Kind, Property
 from thinwire.schema.timestamps import writer
-from thinwire.wire import LinkState
+from thinwire.wire import StreamState
 from thinwire.wire.partial_event import EncodingKind
 
 _MESSAGE = 65_536
@@ -48,7 +48,7 @@ class CompiledDecoder:
     changed_events: the events of the last call, if properties are watched and each event is a verified change
     """
 
-    def __init__(self, expander: Expander, stream: LinkState) -> None:
+    def __init__(self, expander: Expander, stream: StreamState) -> None:
         self.expander = expander
         self._rule_table = build_rule_table(expander.table)
         self._cells = np.frombuffer(stream.cells, dtype=np.int64)

@@ -19,7 +19,7 @@ from thinwire.codec.kernels.rule_table import build_rule_table, is_integral
 from thinwire.codec.reducer import Reducer
 from thinwire.schema import Kind, Property
 from thinwire.schema.timestamps import reader
-from thinwire.wire.stream_state import ATTENTION, LinkState
+from thinwire.wire.stream_state import ATTENTION, StreamState
 
 MAX_PACKED = 64
 """maximum number of events packed together"""
@@ -49,7 +49,7 @@ class PackedEvents:
 class CompiledEncoder:
     """Encodes regular events to frames."""
 
-    def __init__(self, reducer: Reducer, stream: LinkState) -> None:
+    def __init__(self, reducer: Reducer, stream: StreamState) -> None:
         self.reducer = reducer
         self.stream = stream
         self.accepted_types: set[tuple[type, ...]] = set()

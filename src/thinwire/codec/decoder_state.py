@@ -15,7 +15,7 @@ from thinwire.codec.rules import RuleSet
 from thinwire.codec.rules import decode as decode_rules
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event, Schema, is_opaque
-from thinwire.wire import Binding, Frame, KeyFrame, LinkState, read
+from thinwire.wire import Binding, Frame, KeyFrame, StreamState, read
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.frame import PACKED
 from thinwire.wire.json_body import JsonFormat
@@ -50,7 +50,7 @@ class DecoderState:
         self.config_version = key.config_version
         self.fingerprint = key.fingerprint
         self.expander = Expander(decode_rules(key.rules, schema), publisher, key.incarnation)
-        self.stream = LinkState(schema, incarnation=key.incarnation, wide=wide)
+        self.stream = StreamState(schema, incarnation=key.incarnation, wide=wide)
         self.sequencer = FrameSequencer(self.stream)
         self.compiled = _compiled_or_none(self.expander, self.stream) if compiled else None
         self.spelling = JsonFormat(schema)
@@ -160,7 +160,7 @@ class DecoderState:
         return []
 
 
-def _compiled_or_none(expander: Expander, stream: LinkState) -> CompiledDecoder | None:
+def _compiled_or_none(expander: Expander, stream: StreamState) -> CompiledDecoder | None:
     """Return the compiled decoder if it is installed and supports the rules."""
     if find_spec("numba") is None:
         return None

@@ -18,7 +18,7 @@ from thinwire.errors import CorruptFrame
 from thinwire.schema import Event
 from thinwire.schema.event import About
 from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event import EncodingKind, Partial
+from thinwire.wire.partial_event import EncodingKind, PartialEvent
 
 Exacts = tuple[tuple[int, Any], ...]
 
@@ -45,7 +45,7 @@ class Expander:
         """Check whether the state of a source is known."""
         return row < len(self.keys) and self.keys[row] is not None
 
-    def expand(self, partial: Partial) -> list[Event]:
+    def expand(self, partial: PartialEvent) -> list[Event]:
         """Return the events of a partial event: the suppressed ones before it, then its own."""
         before = self.table.ordinal(partial.source)
         try:
@@ -54,7 +54,7 @@ class Expander:
             self._reset_ordinal(partial.source, before)
             raise
 
-    def _expand(self, partial: Partial) -> list[Event]:
+    def _expand(self, partial: PartialEvent) -> list[Event]:
         row = partial.source
         events = self.expand_suppressed(row, partial.skip) if partial.skip else []
         exact_values: Exacts = ()

@@ -14,9 +14,9 @@ from thinwire.codec.stream_config import Counts
 from thinwire.schema.event import flatten
 from thinwire.wire import (
     FrameKind,
-    LinkState,
-    Partial,
+    PartialEvent,
     SourceState,
+    StreamState,
     compact_body,
     exact_value,
     seal,
@@ -37,7 +37,7 @@ class FrameEncoder:
     """
 
     def __init__(
-        self, reducer: Reducer, stream: LinkState, counts: Counts, packer: Packer, *, json: bool, compiled: bool
+        self, reducer: Reducer, stream: StreamState, counts: Counts, packer: Packer, *, json: bool, compiled: bool
     ) -> None:
         self.reducer = reducer
         self.stream = stream
@@ -121,7 +121,7 @@ class FrameEncoder:
             return self._introduce(reduced)
         return self._data(reduced)
 
-    def _data(self, partial: Partial) -> bytes:
+    def _data(self, partial: PartialEvent) -> bytes:
         self.stream.cells[VALUES] += partial.mask.bit_count()
         if self.json:
             values = self.reducer.values(partial)
@@ -142,7 +142,7 @@ class FrameEncoder:
 _READ_FIRST = frozenset({FrameKind.KEY, FrameKind.BINDING})
 
 
-def _compiled_or_none(reducer: Reducer, stream: LinkState) -> CompiledEncoder | None:
+def _compiled_or_none(reducer: Reducer, stream: StreamState) -> CompiledEncoder | None:
     """Return the compiled encoder if it is installed and supports the rules."""
     if find_spec("numba") is None:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 
 from thinwire.errors import CorruptFrame
-from thinwire.wire import Frame, KeyFrame, LinkState, split
+from thinwire.wire import Frame, KeyFrame, StreamState, split
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 
 DEDUP_FRAMES = 256
@@ -92,7 +92,7 @@ class FrameSequencer:
     Incarnation, sequence and running check are cells of the stream state, which compiled kernels advance as well.
     """
 
-    def __init__(self, stream: LinkState) -> None:
+    def __init__(self, stream: StreamState) -> None:
         self._cells = stream.cells
         self.dedup = FrameDedup()
 

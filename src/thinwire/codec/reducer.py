@@ -21,7 +21,7 @@ from thinwire.errors import TooManySources
 from thinwire.schema import Event
 from thinwire.schema.event import flatten
 from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event import Partial, indexes
+from thinwire.wire.partial_event import PartialEvent, indexes
 
 MAX_SOURCES = 1_000_000
 
@@ -99,17 +99,17 @@ class Reducer:
         """Return the fastest lookup of rows. Only the row map of a validated reducer is shared or replaced."""
         return self.row_of if self.validated else self.row_map.rows.get
 
-    def reduce(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
+    def reduce(self, event: Mapping[str, Any]) -> PartialEvent | Introduction | None:
         """Return the values of an event that must be sent, or None. A rejected event changes nothing."""
         if self.validated:
             return self.reduce_decoded(event)
         return self._code(flatten(event, self.schema) if self.schema.nested else event)
 
-    def reduce_flat(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
+    def reduce_flat(self, event: Mapping[str, Any]) -> PartialEvent | Introduction | None:
         """Reduce an event that has one value per path."""
         return self._code(event)
 
-    def reduce_decoded(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
+    def reduce_decoded(self, event: Mapping[str, Any]) -> PartialEvent | Introduction | None:
         """Reduce an event of a decoder. A new source starts with the ordinal of its event."""
         ordinal, flags = (event.ordinal, event.flags) if isinstance(event, Event) else (1, ())
         return self._code(self.pick(event), ordinal, flags)
@@ -121,7 +121,7 @@ class Reducer:
         cells[start + LAST_SENT] = cells[start]
         return skip
 
-    def values(self, partial: Partial) -> dict[int, Any]:
+    def values(self, partial: PartialEvent) -> dict[int, Any]:
         """Return the plain values of a partial event."""
         values: dict[int, Any] = {}
         for position, index in enumerate(indexes(partial.mask)):
@@ -175,7 +175,7 @@ class Reducer:
         """Return the dimension values of a source as JSON."""
         return json.dumps(list(self.row_map.sources[row]), separators=(",", ":"), ensure_ascii=False).encode()
 
-    def _compile(self) -> Callable[..., Partial | Introduction | None]:
+    def _compile(self) -> Callable[..., PartialEvent | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
         source = code_generation.reducer_source(
             self.rules, self.table.width, late, self._admission.needs_size_check, self.validated
@@ -206,12 +206,12 @@ class Reducer:
             names[f"rule{index}"] = rule
             names[f"convert{index}"] = self._admission.converters[index]
             names[f"objects{index}"] = self.table.objects[index]
-        code: Callable[..., Partial | Introduction | None] = define("reduce", source, names)
+        code: Callable[..., PartialEvent | Introduction | None] = define("reduce", source, names)
         return code
 
     def _finish(
         self, row: int, mask: int, exceptional: int, codes: list[Any], ticks: tuple[Any, ...]
-    ) -> Partial | None:
+    ) -> PartialEvent | None:
         cells, start = self.table.cells, row * self.table.width
         ordinal = cells[start] + 1
         cells[start] = ordinal
@@ -223,7 +223,7 @@ class Reducer:
             return None
         cells[start + LAST_SENT] = ordinal
         self.sent += 1
-        return Partial(row, skip, mask, exceptional, codes)
+        return PartialEvent(row, skip, mask, exceptional, codes)
 
     def _introduce(
         self, key: Source, ticks: tuple[Any, ...], event: Mapping[str, Any], ordinal: int = 1, flags: Flags = ()

@@ -25,7 +25,7 @@ from thinwire.codec.tolerance_vector import in_ticks, tick_size
 from thinwire.errors import ConfigError, CorruptFrame, DemandError
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.wire import varint
-from thinwire.wire.partial_event import SLOTS, EncodingKind, lane_of
+from thinwire.wire.partial_event import SLOTS, EncodingKind, encoding_kind_of
 
 MAX_TOLERANCE = 1 << 60
 MAX_UPSTREAM = 1 << 62
@@ -193,7 +193,7 @@ def _reach(step: Fraction) -> int:
 
 
 def _read_rule(body: bytes, at: int, p: Property, slot: int, upstream: bool) -> tuple[Rule, int]:
-    encoding = lane_of(p.kind)
+    encoding = encoding_kind_of(p.kind)
     if encoding is EncodingKind.FLOAT:
         (distance, *before), at = _doubles(body, at, p, 1 + upstream)
         return Rule(p, encoding, slot, distance=distance, upstream=before[0] if before else 0), at
@@ -271,7 +271,7 @@ def _rule(
     custom: list[type[CustomPredictor]],
 ) -> Rule:
     """Return the rule of one property; a custom predictor is added to `custom`."""
-    encoding = lane_of(p.kind)
+    encoding = encoding_kind_of(p.kind)
     requested = tolerance_of(schema, p, demand)
     upstream = _upstream(p, before)
     if encoding is EncodingKind.FLOAT:
@@ -298,7 +298,7 @@ def _upstream(p: Property, before: Rule | None) -> int | float:
     """Return the bound of the incoming values of a property: in ticks, or for a float in its unit."""
     if before is None:
         return 0
-    if before.encoding is not lane_of(p.kind) or tick_size(before.property) != tick_size(p):
+    if before.encoding is not encoding_kind_of(p.kind) or tick_size(before.property) != tick_size(p):
         raise DemandError("incoming events have another kind of property", property=p.name, kind=p.kind.value)
     if before.encoding is EncodingKind.FLOAT:
         return before.bound
@@ -367,7 +367,7 @@ def _check_predictors(schema: Schema, demand: Demand) -> None:
             by_name(predictor)
         if (
             name
-            and lane_of(schema[name].kind) not in (EncodingKind.TICK, EncodingKind.GEO)
+            and encoding_kind_of(schema[name].kind) not in (EncodingKind.TICK, EncodingKind.GEO)
             and predictor not in ("auto", "last")
         ):
             kind = schema[name].kind.value

@@ -28,7 +28,7 @@ from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
 from thinwire.schema import Schema, is_opaque
 from thinwire.schema.event import flatten
-from thinwire.wire import FrameKind, Heartbeat, KeyFrame, LinkState, Request, SourceState
+from thinwire.wire import FrameKind, Heartbeat, KeyFrame, Request, SourceState, StreamState
 from thinwire.wire.frame import MAX_FRAME
 from thinwire.wire.key_frame import CHUNK_BYTES
 from thinwire.wire.stream_state import SEQUENCE, VALUES
@@ -283,7 +283,7 @@ class StreamEncoder:
             validated=self.validated,
             row_map=row_map,
         )
-        self._stream = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
+        self._stream = StreamState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._stream.cells[SEQUENCE] = sequence
         self._stream.whole_texts = self._packer.is_active
         json = config.format == "json"

@@ -42,7 +42,7 @@ from thinwire.codec.table_snapshot import (
     snapshot_rows,
 )
 from thinwire.errors import CorruptCheckpoint, CorruptFrame
-from thinwire.wire import Binding, KeyFrame, LinkState
+from thinwire.wire import Binding, KeyFrame, StreamState
 from thinwire.wire.stream_state import WIDE
 
 _SECTIONS = 8
@@ -110,7 +110,7 @@ def restore_decoder(decoder: StreamDecoder, data: bytes) -> None:
 
 def _write(
     header: SnapshotHeader,
-    stream: LinkState,
+    stream: StreamState,
     table: SourceTable,
     keys: Sequence[Source | None],
     received: tuple[bytes, bytes, bytes],

@@ -31,7 +31,7 @@ from thinwire.codec.kernels.rule_table import build_rule_table
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
 from thinwire.schema.event import About
-from thinwire.wire import FrameKind, LinkState, split, varint
+from thinwire.wire import FrameKind, StreamState, split, varint
 from thinwire.wire.frame import MAX_FRAME, MAX_MESSAGE
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SuppressedEvents:
 class CompiledTableDecoder:
     """Decodes regular frames of many messages to records."""
 
-    def __init__(self, expander: Expander, stream: LinkState) -> None:
+    def __init__(self, expander: Expander, stream: StreamState) -> None:
         self.expander = expander
         self.rule_table = build_rule_table(expander.table)
         self._cells = np.frombuffer(stream.cells, dtype=np.int64)

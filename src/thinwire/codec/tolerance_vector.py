@@ -25,7 +25,7 @@ from thinwire.errors import DemandError
 from thinwire.schema import Kind, Property, Role
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.schema.timestamps import ticks_per_second
-from thinwire.wire.partial_event import EncodingKind, lane_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 Tolerance = float | int | str
 """a distance in the property's unit, or `"1%"` of its declared range"""
@@ -128,7 +128,7 @@ def write_tolerance(amount: Fraction) -> Tolerance:
 
 def write_for_property(p: Property, amount: Fraction) -> Tolerance:
     """A stored tolerance worth as many ticks of `p` as `amount`, which need not have a finite decimal form."""
-    kind = lane_of(p.kind)
+    kind = encoding_kind_of(p.kind)
     if kind is EncodingKind.FLOAT:
         return float(amount)
     stored = write_tolerance(amount)
@@ -176,7 +176,7 @@ def _read_amount(p: Property, requested: Tolerance) -> Fraction:
 
 
 def _subtract(p: Property, requested: Fraction, spent: Fraction) -> Fraction:
-    kind = lane_of(p.kind)
+    kind = encoding_kind_of(p.kind)
     if kind is EncodingKind.FLOAT:
         return Fraction(_subtract_doubles(float(requested), float(spent)))
     if kind is EncodingKind.GEO:  # distances on a sphere do not add up: a tolerance is used by one stage only

@@ -81,7 +81,7 @@ class EdgePublisher:
     async def publish(self, body: bytes, *, id: str, due: float) -> int:
         """Store a message and return its offset. A repeated message has the same id; `due` is when it was meant."""
         if not self._opened:
-            await self._broker.open_log(self._log, [edge_subject(self.topic, near=self.near)])
+            await self._broker.ensure_log(self._log, [edge_subject(self.topic, near=self.near)])
             self._opened = True
         subject = edge_subject(self.topic, self.publisher, near=self.near)
         return await self._broker.append(self._log, subject, EdgeMessage(due, id, body).encode())
@@ -94,7 +94,7 @@ async def read_edge(
 
     Bytes that are not an edge message are skipped. The results of a topic are read in the same way from its output.
     """
-    await broker.open_log(edge_log(topic, near=near), [edge_subject(topic, near=near)])
+    await broker.ensure_log(edge_log(topic, near=near), [edge_subject(topic, near=near)])
     reader = await broker.read(edge_log(topic, near=near), first=first)
     try:
         while (stored := await reader.next(timeout)) is not None:

@@ -58,7 +58,7 @@ class EdgeLetters:
             "event": "stays at its host" if topic.near else body.decode("utf-8", "replace")[:MAX_BODY],
         }
         try:
-            await self._broker.open_log(DEAD_LOG, ["tw.dead.>"], Retention(messages=MAX_LETTERS))
+            await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(messages=MAX_LETTERS))
             subject = dead_subject(topic.topic)
             await self._broker.append(DEAD_LOG, subject, json.dumps(letter).encode(), timeout=LETTER_TIMEOUT)
         except TransportError as problem:
@@ -86,7 +86,7 @@ class ResultWriter:
 
     async def open(self) -> int:
         """Read the last results; return the input offset of the last one, 0 if there is none."""
-        await self._broker.open_log(self.log, [self._pattern])
+        await self._broker.ensure_log(self.log, [self._pattern])
         newest = await self._broker.last(self.log, self.subject)
         if newest is None:
             return 0

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from thinwire.brokers.protocol import Broker, LogReader, Stored
+from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
 from thinwire.edge.edge_documents import EdgeTopic, Seen, edge_log, edge_subject
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.latency_report import LatencyMeter, RateMeter
@@ -81,7 +81,7 @@ class TopicProcessor:
 
     async def _open(self) -> LogReader:
         pattern = edge_subject(self.document.topic, near=self.document.near)
-        await self._source.open_log(self.log, [pattern])
+        await self._source.ensure_log(self.log, [pattern])
         await self._position.open(await self._results.open())
         first = self._position.offset + 1
         return await self._source.read(self.log, first=first, limit=self.document.queue)
@@ -98,7 +98,7 @@ class TopicProcessor:
                 await self._position.store()
                 saved = time.monotonic()
 
-    async def _process(self, stored: Stored) -> None:
+    async def _process(self, stored: StoredMessage) -> None:
         """Process one message while the result of the previous one is being stored."""
         message, outcome = _read(stored, time.time())
         if outcome is None and self._results.has_processed(message.id):
@@ -143,7 +143,7 @@ class TopicProcessor:
             await task
 
 
-def _read(stored: Stored, now: float) -> tuple[EdgeMessage, WorkerOutcome | None]:
+def _read(stored: StoredMessage, now: float) -> tuple[EdgeMessage, WorkerOutcome | None]:
     """Decode a message; for an invalid one return a substitute and its outcome."""
     try:
         return EdgeMessage.decode(stored.payload), None

@@ -43,7 +43,7 @@ from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import demand_for
-from thinwire.wire.partial_event import EncodingKind, lane_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 100_000})
 """translated classes of a topic, by mode"""
@@ -198,7 +198,7 @@ class DemandClass:
 
     def _log_tolerance(self, p: Property, rule: Rule) -> Fraction:
         """The part of the class's tolerance that the log uses. The idle band does not count if the class allows it."""
-        if lane_of(p.kind) is EncodingKind.FLOAT:
+        if encoding_kind_of(p.kind) is EncodingKind.FLOAT:
             return Fraction(str(min(rule.bound, sys.float_info.max)))
         spent = rule.tolerance + rule.upstream + (0 if self._has_idle_band(p) else rule.band)
         return Fraction(spent) * tick_size(p)
@@ -206,7 +206,7 @@ class DemandClass:
     def _has_idle_band(self, p: Property) -> bool:
         """Return True if readings near zero may count as zero. A tolerance for the property excludes it."""
         named = p.name in self.tolerance or self._is_exact(p.name)
-        return bool(p.idle_band) and not named and lane_of(p.kind) is not EncodingKind.FLOAT
+        return bool(p.idle_band) and not named and encoding_kind_of(p.kind) is not EncodingKind.FLOAT
 
     def _is_exact(self, name: str) -> bool:
         if self.predicate is not None and name in self.predicate.names:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Self
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Delivery, State, StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
@@ -56,7 +56,7 @@ class LogDecoder:
         self._awaited: dict[str, set[Source]] = {}
         self._held_back: list[Delivery] = []
 
-    def receive(self, stored: Stored, now: float) -> list[Delivery]:
+    def receive(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message. A jump of the offsets is reported as a gap of every publisher."""
         out, self._held_back = self._held_back, []
         if self._reads_all and self.offset is not None and stored.offset > self.offset + 1:
@@ -71,11 +71,11 @@ class LogDecoder:
             raise
         return out + found if out else found
 
-    def decode(self, stored: Stored, now: float) -> list[Delivery]:
+    def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message for its publisher alone; again, after a definition that it needs was fetched."""
         return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
 
-    def decoder_of(self, stored: Stored) -> StreamDecoder:
+    def decoder_of(self, stored: StoredMessage) -> StreamDecoder:
         """Return the decoder of the publisher of a message; it becomes the current one."""
         publisher = publisher_in(stored.subject)
         self.current = self.decoders.get(publisher) or self.decoder(publisher)
@@ -168,7 +168,7 @@ class ChannelDecoder(LogDecoder):
         self._reached: dict[str, Position] = {}
         self._successions: set[str] = set()
 
-    def decode(self, stored: Stored, now: float) -> list[Delivery]:
+    def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message. A message of a translator that was replaced is dropped."""
         decoder = self.decoder_of(stored)
         epoch, position, message = decode_envelope(stored.payload)
@@ -194,7 +194,7 @@ class ChannelDecoder(LogDecoder):
         self._epochs[publisher], self._reached[publisher] = epoch, position
         self.positions.note(publisher, position)
 
-    def is_restarted_by(self, stored: Stored) -> bool:
+    def is_restarted_by(self, stored: StoredMessage) -> bool:
         """Report whether the channel restarts with this message, in the same epoch and without what came before.
 
         The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.topics.names import (
     channel_key_subject,
     channel_log_of,
@@ -90,5 +90,5 @@ async def gather_limited(request: Callable[[T], Awaitable[R]], items: Iterable[T
     return await asyncio.gather(*(run(item) for item in items))
 
 
-def _offsets(names: list[str], found: list[Stored | None]) -> dict[str, int]:
+def _offsets(names: list[str], found: list[StoredMessage | None]) -> dict[str, int]:
     return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

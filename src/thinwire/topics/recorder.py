@@ -4,8 +4,8 @@ A recording is continued after the last stored message. Every message is copied 
 that retention removed before they were copied are reported as a gap.
 
 >>> result = RecordingResult("rooms", since=5, last=0, end=9)
->>> result.note(Stored(5, "rooms.p1.k", b"...", 0.0))
->>> result.note(Stored(9, "rooms.p1.d", b".", 0.0))
+>>> result.note(StoredMessage(5, "rooms.p1.k", b"...", 0.0))
+>>> result.note(StoredMessage(9, "rooms.p1.d", b".", 0.0))
 (6, 8)
 >>> result.messages, result.bytes, result.behind, result.gaps
 (2, 4, 0, [(6, 8)])
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, Stored
+from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
 from thinwire.topics.checkpoint_store import index_key, read_index
@@ -66,7 +66,7 @@ class RecordingResult:
         """Messages of the log that are not copied yet."""
         return max(0, self.end - max(self.last, self.since - 1))
 
-    def note(self, stored: Stored) -> tuple[int, int] | None:
+    def note(self, stored: StoredMessage) -> tuple[int, int] | None:
         """Record a copied message. Return the gap before it, if there is one."""
         expected = self.last + 1 if self.last else self.since
         self.last = stored.offset
@@ -160,7 +160,7 @@ async def find_start(broker: Broker, topic: str, start: Start, span: Span) -> in
     return await last_key_frames(broker, LogSelection(topic), await _publishers(broker, topic, offset), offset)
 
 
-async def check_same(broker: Broker, topic: str, span: Span, recorded: Stored) -> None:
+async def check_same(broker: Broker, topic: str, span: Span, recorded: StoredMessage) -> None:
     """Refuse to continue a recording of a log that was deleted and created again."""
     stored = await broker.last(log_of(topic), ">", up_to=recorded.offset)
     differs = stored is not None and stored.offset == recorded.offset and stored[:3] != recorded[:3]
@@ -273,7 +273,7 @@ class Recorder:
         finally:
             await reader.close()
 
-    def _take(self, result: RecordingResult, stored: Stored, reader: LogReader) -> None:
+    def _take(self, result: RecordingResult, stored: StoredMessage, reader: LogReader) -> None:
         self._out.append(log_of(result.topic), stored)
         self._missing_dictionaries.update(binding.hash for binding in bindings_in(stored.payload))
         gap = result.note(stored)
@@ -307,4 +307,4 @@ async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
         except UnknownLog:
             if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
                 raise UnknownTopic("the topic is not registered and has no log", topic=topic) from None
-            await broker.open_log(log_of(topic), [publisher_subjects(topic)])
+            await broker.ensure_log(log_of(topic), [publisher_subjects(topic)])

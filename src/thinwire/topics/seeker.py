@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from typing import Generic, NamedTuple, TypeVar
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.codec import State, StreamDecoder
 from thinwire.codec.stream_snapshot import restore_decoder
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, PeerFault, UnknownSchema
@@ -235,7 +235,7 @@ class Seeker:
                 if stored.offset > restored.decoded.get(publisher_in(stored.subject), 0):
                     await self._decode(decoders, stored)
 
-    async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[Stored, None]:
+    async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:
         end, offset = await self._last_matching(subjects, last), first - 1
         if end <= offset:
             return
@@ -254,7 +254,7 @@ class Seeker:
         finally:
             await reader.close()
 
-    async def _decode(self, decoders: LogDecoder, stored: Stored) -> None:
+    async def _decode(self, decoders: LogDecoder, stored: StoredMessage) -> None:
         """Decode one message. A decoder that cannot read it waits for key frames."""
 
         def report(fault: PeerFault) -> None:
@@ -276,7 +276,7 @@ class Seeker:
         found = [await self._last(pattern, up_to) for pattern in subjects]
         return max((stored.offset for stored in found if stored is not None), default=0)
 
-    async def _last(self, pattern: str, up_to: int | None = None) -> Stored | None:
+    async def _last(self, pattern: str, up_to: int | None = None) -> StoredMessage | None:
         return await self._broker.last(self.selection.log, pattern, up_to=up_to)
 
     async def _store(self) -> CheckpointStore:

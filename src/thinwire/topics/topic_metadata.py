@@ -136,9 +136,9 @@ class TopicMetadata:
         for schema in list(self._schemas.values()):
             self._add_schema(schema)
 
-    async def open_log(self) -> None:
+    async def ensure_log(self) -> None:
         """Create the log of the topic, unless it exists."""
-        await self._broker.open_log(log_of(self.name), [self.selection.subjects()], self.retention)
+        await self._broker.ensure_log(log_of(self.name), [self.selection.subjects()], self.retention)
 
     async def put_publisher(self, name: str, incarnation: int, since: float) -> None:
         """Add a publisher to the registry."""

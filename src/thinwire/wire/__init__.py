@@ -3,8 +3,8 @@
 from thinwire.wire.control_frames import Binding, Heartbeat, PredictorChange, Request, SuppressedRun, Switch
 from thinwire.wire.frame import WIRE_VERSION, Frame, FrameKind, join, read, seal, split
 from thinwire.wire.key_frame import KeyFrame, RoundPlace, SourceState, begins_round, bindings_in, place_in_round
-from thinwire.wire.partial_event import EncodingKind, ExplicitValues, Partial, lanes_of
-from thinwire.wire.stream_state import LinkState
+from thinwire.wire.partial_event import EncodingKind, ExplicitValues, PartialEvent, encoding_kinds_of
+from thinwire.wire.stream_state import StreamState
 
 __all__ = [
     "WIRE_VERSION",
@@ -15,18 +15,18 @@ __all__ = [
     "FrameKind",
     "Heartbeat",
     "KeyFrame",
-    "LinkState",
-    "Partial",
+    "PartialEvent",
     "PredictorChange",
     "Request",
     "RoundPlace",
     "SourceState",
+    "StreamState",
     "SuppressedRun",
     "Switch",
     "begins_round",
     "bindings_in",
+    "encoding_kinds_of",
     "join",
-    "lanes_of",
     "place_in_round",
     "read",
     "seal",

@@ -28,8 +28,8 @@ from thinwire.schema.property import MAX_ARRAY
 from thinwire.wire import exact_value, varint
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import inflate
-from thinwire.wire.partial_event import EncodingKind, Partial
-from thinwire.wire.stream_state import ALIAS, FIRST, LAST_ALIAS, SKIP, SOURCES, LinkState, adapt
+from thinwire.wire.partial_event import EncodingKind, PartialEvent
+from thinwire.wire.stream_state import ALIAS, FIRST, LAST_ALIAS, SKIP, SOURCES, StreamState, adapt
 from thinwire.wire.varint import read_blob, unzigzag, write_blob, zigzag
 
 GROUP = 8
@@ -134,7 +134,7 @@ _MAX_FIELD_BYTES = 17
 _FLOAT_FIELD = 6
 
 
-def encode(partial: Partial, link: LinkState) -> bytes:
+def encode(partial: PartialEvent, link: StreamState) -> bytes:
     """Encode a partial event and advance the stream state."""
     levels = link.cells
     lanes = link.lanes
@@ -168,7 +168,7 @@ def encode(partial: Partial, link: LinkState) -> bytes:
     return _finish(acc, tail)
 
 
-def decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
+def decode(body: bytes, exceptional: bool, link: StreamState) -> PartialEvent:
     """Decode a partial event and advance the stream state."""
     try:
         return _decode(body, exceptional, link)
@@ -176,7 +176,7 @@ def decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
         raise CorruptFrame("body ends in the middle of a field", length=len(body)) from None
 
 
-def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
+def _decode(body: bytes, exceptional: bool, link: StreamState) -> PartialEvent:
     levels, lanes = link.cells, link.lanes
     head = body[: _MAX_FIELD_BYTES * (2 * len(lanes) + 4)]
     source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, levels)
@@ -216,7 +216,7 @@ def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
         _read_tail(body, len(head) - left // 8, mask, exceptions, codes, link)
     elif len(head) - left // 8 != len(body):
         raise CorruptFrame("bytes after the last field", length=len(body))
-    return Partial(source, skip, mask, exceptions, codes)
+    return PartialEvent(source, skip, mask, exceptions, codes)
 
 
 def _take_source(bits: int, left: int, levels: array[int]) -> tuple[int, int, int]:
@@ -249,7 +249,7 @@ def _take(bits: int, left: int, levels: array[int], field: int) -> tuple[int, in
     return code, bits ^ v << left, left
 
 
-def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: LinkState, tail: list[bytes]) -> int:
+def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: StreamState, tail: list[bytes]) -> int:
     if lane is EncodingKind.FLOAT:
         zeros: int = (code & -code).bit_length() - 1
         digits: int = code >> zeros
@@ -270,7 +270,7 @@ def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: LinkSt
     return acc
 
 
-def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: LinkState) -> tuple[Any, int, int]:
+def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: StreamState) -> tuple[Any, int, int]:
     if lane is EncodingKind.FLOAT:
         left -= 2 * _FLOAT_FIELD
         zeros = bits >> left + _FLOAT_FIELD
@@ -289,7 +289,7 @@ def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: Link
     return (None if code == 0 else table.text(code - 1)), bits, left
 
 
-def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any], link: LinkState) -> None:
+def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any], link: StreamState) -> None:
     position = 0
     while mask:
         low = mask & -mask

@@ -47,17 +47,17 @@ _ENCODING_KINDS = {
 SLOTS = {EncodingKind.FLAG: 1, EncodingKind.TICK: 1, EncodingKind.FLOAT: 1, EncodingKind.GEO: 2}
 
 
-def lane_of(kind: Kind) -> EncodingKind:
+def encoding_kind_of(kind: Kind) -> EncodingKind:
     """Return the encoding of a property kind."""
     return _ENCODING_KINDS[kind]
 
 
-def lanes_of(schema: Schema) -> tuple[EncodingKind, ...]:
+def encoding_kinds_of(schema: Schema) -> tuple[EncodingKind, ...]:
     """Return the encodings of the wire properties of a schema, in order."""
     return tuple(_ENCODING_KINDS[p.kind] for p in schema.wire)
 
 
-class Partial(NamedTuple):
+class PartialEvent(NamedTuple):
     """The part of one event that must be sent.
 
     source: alias of the source in this stream

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event import EncodingKind, lanes_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kinds_of
 
 CEILING = 1 << 40
 """larger codes count as this, so that the mean fits into 64 bits"""
@@ -140,7 +140,7 @@ TableState = tuple[list[str], int]
 """the texts of a table, and the index of the next one to replace"""
 
 
-class LinkState:
+class StreamState:
     """Scales, text tables, sequence and check: equal on both sides after every frame, reset by key frames.
 
     The numbers are in one array of cells, which per-event code and compiled kernels share.
@@ -150,7 +150,7 @@ class LinkState:
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
         self.whole_texts = False
-        self.lanes = lanes_of(schema)
+        self.lanes = encoding_kinds_of(schema)
         self.cells = array("q", [0] * (FIRST + len(self.lanes)))
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide

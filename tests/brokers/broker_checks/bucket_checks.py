@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from broker_checks.check_site import Site, fresh, open_log, raises
+from broker_checks.check_site import Site, ensure_log, fresh, raises
 from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry
 from thinwire.errors import Conflict
 
@@ -56,7 +56,7 @@ async def check_concurrent_writes(site: Site) -> None:
         assert counted is not None
         assert counted.value == b"30"
         assert len({revision for revisions in won for revision in revisions}) == 30
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         firsts = (one.append(log, f"{log}.a", b"", after=NOTHING) for one in (broker, other, broker, other))
         results = await asyncio.gather(*firsts, return_exceptions=True)
         assert sorted(str(type(result).__name__) for result in results) == ["Conflict"] * 3 + ["int"]

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TypeVar
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol import Broker, LogReader, Retention, Stored
+from thinwire.brokers.protocol import Broker, LogReader, Retention, StoredMessage
 
 Result = TypeVar("Result")
 _numbers = count(1)
@@ -104,10 +104,10 @@ def fresh(word: str) -> str:
     return f"tw_{word}{next(_numbers)}"
 
 
-async def open_log(broker: Broker, retention: Retention | None = None) -> str:
+async def ensure_log(broker: Broker, retention: Retention | None = None) -> str:
     """Create a log for the subjects below its name."""
     log = fresh("log")
-    await broker.open_log(log, [f"{log}.>"], retention)
+    await broker.ensure_log(log, [f"{log}.>"], retention)
     return log
 
 
@@ -116,9 +116,9 @@ async def write(broker: Broker, log: str, words: Sequence[str]) -> list[int]:
     return [await broker.append(log, f"{log}.{word}", word.encode(), timeout=10) for word in words]
 
 
-async def take(reader: LogReader, number: int) -> list[Stored]:
+async def take(reader: LogReader, number: int) -> list[StoredMessage]:
     """Return the next messages, each acknowledged at once."""
-    taken: list[Stored] = []
+    taken: list[StoredMessage] = []
     for _ in range(number):
         message = await reader.next(timeout=10)
         assert message is not None, f"{len(taken)} of {number} messages came"

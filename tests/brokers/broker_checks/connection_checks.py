@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from broker_checks.check_site import Site, fresh, open_log, raises, take, write
+from broker_checks.check_site import Site, ensure_log, fresh, raises, take, write
 from thinwire.brokers.protocol import NOTHING, Broker, LogReader
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
 
@@ -17,7 +17,7 @@ INSTANTS = (0.0, 0.0004, 0.001, 0.0015, 0.002, 0.003)
 async def check_cut_writer(site: Site) -> None:
     """An append whose connection is lost is stored once and returns its offset."""
     async with site.client() as writer, site.client() as other:
-        log = await open_log(writer)
+        log = await ensure_log(writer)
         offsets = []
         for instant in INSTANTS:
             appending = asyncio.create_task(writer.append(log, f"{log}.a", f"at {instant}".encode(), timeout=10))
@@ -34,7 +34,7 @@ async def check_cut_writer(site: Site) -> None:
 async def check_cut_writer_with_expected_offset(site: Site) -> None:
     """The same with an expected offset: the own message is no conflict, that of another client is."""
     async with site.client() as writer, site.client() as other:
-        log = await open_log(writer)
+        log = await ensure_log(writer)
         last = NOTHING
         for instant in INSTANTS:
             own = writer.append(log, f"{log}.a", b"", after=last, within=f"{log}.*", timeout=10)
@@ -51,7 +51,7 @@ async def check_cut_writer_with_expected_offset(site: Site) -> None:
 async def check_cut_reader(site: Site) -> None:
     """A reader whose connection is lost continues at its position, with the messages written meanwhile."""
     async with site.client() as writer, site.client() as other:
-        log = await open_log(writer)
+        log = await ensure_log(writer)
         reader = await other.read(log, first=1, limit=16)
         script = [f"w{number}" for number in range(60)]
         got = []
@@ -69,7 +69,7 @@ async def check_cut_reader(site: Site) -> None:
 async def check_killed_server(site: Site) -> None:
     """Messages that were acknowledged before the server was killed are stored, and all clients reconnect."""
     async with site.client() as writer, site.client() as other:
-        log = await open_log(writer)
+        log = await ensure_log(writer)
         bucket = await writer.bucket(f"{log}-documents")
         reader = await other.read(log, first=1, limit=64)
         offsets = await write(writer, log, [f"before{number}" for number in range(20)])
@@ -89,7 +89,7 @@ async def check_killed_server(site: Site) -> None:
 async def check_unavailable(site: Site) -> None:
     """During an outage calls wait until their timeout and raise; afterwards they work again."""
     async with site.client() as broker:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         reader = await broker.read(log, first=1)
         async with _stopped(site):
             await raises(BrokerUnavailable, broker.append(log, f"{log}.a", b"lost", timeout=0.3))
@@ -120,7 +120,7 @@ async def check_close(site: Site) -> None:
     """After close no task is left, and every call raises `TransportClosed`."""
     before = asyncio.all_tasks()
     broker = await site.connect()
-    log = await open_log(broker)
+    log = await ensure_log(broker)
     bucket = await broker.bucket(fresh("bucket"))
     reader, watching = await broker.read(log, first=1), bucket.watch()
     await broker.listen(fresh("words"), _deaf)
@@ -158,7 +158,7 @@ async def check_close_after_cuts(site: Site) -> None:
     """A connection that was cut again while reconnecting leaves no task behind."""
     before = asyncio.all_tasks()
     broker = await site.connect()
-    log = await open_log(broker)
+    log = await ensure_log(broker)
     for pause in (0.0, 0.001, 0.003, 0.005, 0.008):
         async with site.interrupted(broker, 0.0):
             await write(broker, log, ["a"])
@@ -171,7 +171,7 @@ async def check_close_while_cut(site: Site) -> None:
     """A disconnected client can be closed."""
     before = asyncio.all_tasks()
     broker = await site.connect()
-    log = await open_log(broker)
+    log = await ensure_log(broker)
     await broker.read(log)
     await site.cut(broker)
     waiting = asyncio.create_task(broker.append(log, f"{log}.a", b"", timeout=60))

@@ -6,8 +6,8 @@ import asyncio
 
 import numpy as np
 
-from broker_checks.check_site import Site, fresh, open_log, raises, take, write
-from thinwire.brokers.protocol import Broker, Retention, Stored
+from broker_checks.check_site import Site, ensure_log, fresh, raises, take, write
+from thinwire.brokers.protocol import Broker, Retention, StoredMessage
 from thinwire.brokers.subjects import matches
 from thinwire.errors import PayloadTooLarge, UnknownLog
 
@@ -15,7 +15,7 @@ from thinwire.errors import PayloadTooLarge, UnknownLog
 async def check_order(site: Site) -> None:
     """Concurrent writers: one numbering that keeps the order of each writer and is the same for every reader."""
     async with site.client() as first, site.client() as second, site.client() as other:
-        log = await open_log(first)
+        log = await ensure_log(first)
         whole = await other.read(log, first=1)
         part = await other.read(log, first=1, subjects=[f"{log}.b.*"])
         scripts = [[f"{name}.{number}" for number in range(25)] for name in "abc"]
@@ -35,7 +35,7 @@ async def check_order(site: Site) -> None:
 async def check_start(site: Site) -> None:
     """Without an offset reading starts with new messages; with one beyond the end, when it is reached."""
     async with site.client() as broker:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         await write(broker, log, ["before"])
         live, ahead = await broker.read(log), await broker.read(log, first=4)
         assert await live.next(timeout=0.05) is None
@@ -49,7 +49,7 @@ async def check_start(site: Site) -> None:
 async def check_redelivery(site: Site) -> None:
     """Redelivered messages are dropped by their offset."""
     async with site.client() as broker:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         await write(broker, log, [f"w{number}" for number in range(30)])
         reader = await broker.read(log, first=1, limit=10)
         offsets = []
@@ -65,7 +65,7 @@ async def check_redelivery(site: Site) -> None:
 async def check_slow_reader(site: Site) -> None:
     """Without `done` a reader receives `limit` messages; afterwards it receives the rest."""
     async with site.client() as broker:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         reader, quick = await broker.read(log, first=1, limit=8), await broker.read(log, first=1, limit=300)
         await write(broker, log, [f"w{number}" for number in range(100)])
         held = [await reader.next(timeout=10) for _ in range(8)]
@@ -84,7 +84,7 @@ async def check_slow_reader(site: Site) -> None:
 async def check_payloads(site: Site) -> None:
     """A payload of exactly the limit is stored; one byte more is refused by the client."""
     async with site.client() as broker:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         limit = broker.capabilities.max_payload
         largest = bytes(range(256)) * (limit // 256) + bytes(limit % 256)
         assert await broker.append(log, f"{log}.a", largest) == 1
@@ -99,7 +99,7 @@ async def check_payloads(site: Site) -> None:
 async def check_retention(site: Site) -> None:
     """The oldest messages are removed first. A reader of a removed offset starts at the first retained one."""
     async with site.client() as broker:
-        log = await open_log(broker, Retention(messages=5))
+        log = await ensure_log(broker, Retention(messages=5))
         await write(broker, log, [f"w{number}" for number in range(12)])
         assert (await broker.span(log))[:3] == (8, 12, 5)
         reader = await broker.read(log, first=2)
@@ -111,7 +111,7 @@ async def check_retention(site: Site) -> None:
 async def check_retained_while_reading(site: Site) -> None:
     """A reader whose next message was removed continues with the first retained one."""
     async with site.client() as broker:
-        log = await open_log(broker, Retention(messages=10))
+        log = await ensure_log(broker, Retention(messages=10))
         reader = await broker.read(log, first=1, limit=2)
         await write(broker, log, [f"w{number}" for number in range(40)])
         offsets: list[int] = []
@@ -124,9 +124,9 @@ async def check_retained_while_reading(site: Site) -> None:
 async def check_logs(site: Site) -> None:
     """A log is created once, listed and deleted; a missing log raises `UnknownLog`."""
     async with site.client() as broker, site.client() as other:
-        log = await open_log(broker)
+        log = await ensure_log(broker)
         await write(broker, log, ["a"])
-        await other.open_log(log, [f"{log}.>"])
+        await other.ensure_log(log, [f"{log}.>"])
         assert (await other.span(log)).messages == 1
         assert log in await other.logs()
         await other.delete_log(log)
@@ -155,7 +155,7 @@ async def check_many_subjects(site: Site) -> None:
     """More subjects than a broker returns in one response."""
     async with site.client() as broker:
         log, number = fresh("log"), 1100
-        await broker.open_log(log, [f"{log}.>"])
+        await broker.ensure_log(log, [f"{log}.>"])
         subjects = [f"{log}.p{place}.k" for place in range(number)]
         offsets = await asyncio.gather(*(broker.append(log, subject, subject.encode()) for subject in subjects))
         assert sorted(offsets) == list(range(1, number + 1))
@@ -170,7 +170,7 @@ async def check_many_subjects(site: Site) -> None:
 async def compare_history(broker: Broker, script: list[str], kept: int | None = None) -> None:
     """Write messages to a log that retains `kept` of them, and compare all queries with a list."""
     log = fresh("log")
-    await broker.open_log(log, [f"{log}.>"], Retention(messages=kept))
+    await broker.ensure_log(log, [f"{log}.>"], Retention(messages=kept))
     assert (await broker.span(log))[:3] == (1, 0, 0)
     assert await broker.offset_at(log, 0.0) == 1
     for number, word in enumerate(script):
@@ -189,14 +189,14 @@ async def compare_history(broker: Broker, script: list[str], kept: int | None = 
     await broker.delete_log(log)
 
 
-async def _check_span(broker: Broker, log: str, script: list[str], messages: list[Stored]) -> None:
+async def _check_span(broker: Broker, log: str, script: list[str], messages: list[StoredMessage]) -> None:
     span = await broker.span(log)
     assert (span.last, span.messages) == (len(script), len(messages))
     assert span.first == (messages[0].offset if messages else 1)
     assert (span.stored_bytes > 0) == bool(messages)
 
 
-async def _check_pattern(broker: Broker, log: str, pattern: str, messages: list[Stored]) -> None:
+async def _check_pattern(broker: Broker, log: str, pattern: str, messages: list[StoredMessage]) -> None:
     matching = [message for message in messages if matches(pattern, message.subject)]
     assert await broker.last(log, pattern) == (matching[-1] if matching else None)
     names = [message.subject for message in matching]

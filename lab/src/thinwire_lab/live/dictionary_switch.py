@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import Any
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
 from thinwire.services.dictionary_trainer.dictionary_upload import upload_dictionary
@@ -79,7 +79,7 @@ class DictionarySwitchRole(ServiceRole):
                     break
         return b"".join(bodies)
 
-    async def _read_log(self) -> AsyncGenerator[Stored, None]:
+    async def _read_log(self) -> AsyncGenerator[StoredMessage, None]:
         reader = await self._broker.read(log_of(self.topic), first=1, subjects=[publisher_subjects(self.topic)])
         try:
             while (stored := await reader.next(END_OF_LOG)) is not None:

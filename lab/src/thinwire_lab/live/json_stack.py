@@ -28,7 +28,7 @@ class _JsonStack:
 
     async def prepare(self, route: Route) -> None:
         broker = await connect_broker(route)
-        await broker.open_log(_log(route), [f"json.{route.topic}.*.*"])
+        await broker.ensure_log(_log(route), [f"json.{route.topic}.*.*"])
         await broker.close()
 
     async def receiver(self, route: Route, name: str) -> StackReceiver:

@@ -92,7 +92,7 @@ async def open_deflated(url: str, topic: str, linger: float) -> AsyncIterator[Ba
     log, subject = f"joined_{topic}", f"joined.{topic}"
     async with AsyncExitStack() as resources:
         sending, receiving = await _connect(resources, url), await _connect(resources, url)
-        await sending.open_log(log, [subject])
+        await sending.ensure_log(log, [subject])
         reader = await receiving.read(log)
         resources.push_async_callback(reader.close)
         sender = BatchSender(sending, log, subject, linger, join_messages)

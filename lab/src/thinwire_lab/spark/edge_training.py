@@ -32,7 +32,7 @@ Trainer = Callable[[DataFrame], Any]
 async def append_messages(broker: Broker, topic: str, folder: Path) -> int:
     """Append the messages after the last stored one, up to the current end of the log. Return their number."""
     folder.mkdir(parents=True, exist_ok=True)
-    await broker.open_log(edge_log(topic), [edge_subject(topic)])
+    await broker.ensure_log(edge_log(topic), [edge_subject(topic)])
     first, last, count = last_stored(folder) + 1, (await broker.span(edge_log(topic))).last, 0
     if last < first:
         return 0

@@ -4,7 +4,7 @@
 >>> async def interrupt_reader():
 ...     server = LocalServer()
 ...     async with LocalBroker(server) as writer, LocalBroker(server) as subscriber:
-...         await writer.open_log("rooms", ["rooms.*"])
+...         await writer.ensure_log("rooms", ["rooms.*"])
 ...         reader = await subscriber.read("rooms", first=1)
 ...         server.cut(subscriber)
 ...         await writer.append("rooms", "rooms.a", b"21.5")

@@ -13,7 +13,7 @@ from thinwire.brokers.memory.reader import LocalReader
 from thinwire.brokers.memory.server import LocalListener, LocalServer, UnstoredMessage
 from thinwire.brokers.memory.storage import Documents, WakeUp, Watchers
 from thinwire.brokers.nats.options import read_options
-from thinwire.brokers.protocol import ANY, BucketEntry, Capabilities, Handler, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, BucketEntry, Capabilities, Handler, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import check_subject
 from thinwire.errors import (
     BrokerUnavailable,
@@ -150,7 +150,7 @@ class LocalBroker:
 
     >>> async def append_and_read():
     ...     async with LocalBroker(LocalServer()) as broker:
-    ...         await broker.open_log("rooms", ["rooms.*"])
+    ...         await broker.ensure_log("rooms", ["rooms.*"])
     ...         reader = await broker.read("rooms", first=1)
     ...         await broker.append("rooms", "rooms.a", b"21.5")
     ...         message = await reader.next()
@@ -180,8 +180,8 @@ class LocalBroker:
     def connected(self) -> bool:
         return self.connection.up
 
-    async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
-        await self.connection.call(lambda: self.server.open_log(log, subjects, retention))
+    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
+        await self.connection.call(lambda: self.server.ensure_log(log, subjects, retention))
 
     async def delete_log(self, log: str) -> None:
         await self.connection.call(lambda: self.server.delete_log(log))
@@ -212,7 +212,7 @@ class LocalBroker:
 
         return await self.connection.call(open_reader)
 
-    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         return await self.connection.call(lambda: self.server.logs[log].last(pattern, up_to))
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from thinwire.brokers.memory.storage import MessageLog, SubjectFilter, WakeUp
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.errors import ConfigError, TransportClosed, UnknownLog
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LocalReader:
     def log_id(self) -> str:
         return self._log.log_id
 
-    async def next(self, timeout: float | None = None) -> Stored | None:
+    async def next(self, timeout: float | None = None) -> StoredMessage | None:
         await asyncio.sleep(0)  # a reader with a backlog must not starve other tasks
         message = self._take()
         if message is None:
@@ -83,7 +83,7 @@ class LocalReader:
             self._on_close(self)
             self._wake_up.notify()
 
-    def _take(self) -> Stored | None:
+    def _take(self) -> StoredMessage | None:
         if self._closed or self._log.deleted:
             self._raise_closed()
         if not self._connection.up or len(self._unacknowledged) >= self.limit:

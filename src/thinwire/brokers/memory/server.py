@@ -47,7 +47,7 @@ class LocalServer:
     >>> async def lose_acknowledgement():
     ...     server = LocalServer()
     ...     async with LocalBroker(server) as broker:
-    ...         await broker.open_log("rooms", ["rooms.>"])
+    ...         await broker.ensure_log("rooms", ["rooms.>"])
     ...         server.lose_acknowledgements(1)
     ...         offset = await broker.append("rooms", "rooms.a", b"21.5")
     ...         return offset, (await broker.span("rooms")).messages
@@ -127,7 +127,7 @@ class LocalServer:
         for reader in self._readers(client):
             reader.rewind(count)
 
-    def open_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
+    def ensure_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
         if name not in self.logs:
             limits = retention or Retention()
             size = self.log_size if limits.size is None else limits.size

@@ -26,7 +26,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import check_pattern, check_subject, matches
 from thinwire.clock import Clock
 from thinwire.errors import BadSubject, Conflict
@@ -169,7 +169,7 @@ class MessageLog:
         self.log_id = log_id
         self.deleted = False
         self.watchers = Watchers()
-        self._messages: dict[int, Stored] = {}
+        self._messages: dict[int, StoredMessage] = {}
         self._offsets: dict[str, deque[int]] = {}
         self._first, self._last = 1, 0
         self._size = 0
@@ -186,7 +186,7 @@ class MessageLog:
         # A clock that is set back must not decrease times along the log: `offset_at` bisects them.
         self._time = max(self._time, now)
         self._last += 1
-        self._messages[self._last] = Stored(self._last, subject, payload, self._time)
+        self._messages[self._last] = StoredMessage(self._last, subject, payload, self._time)
         self._offsets[subject].append(self._last)
         self._size += len(subject) + len(payload)
         self._apply_retention(now)
@@ -198,7 +198,7 @@ class MessageLog:
         self.deleted = True
         self.watchers.notify()
 
-    def next(self, first: int, subjects: Mapping[str, bool]) -> Stored | None:
+    def next(self, first: int, subjects: Mapping[str, bool]) -> StoredMessage | None:
         """Return the first message at or after offset `first` whose subject is selected."""
         if first <= self._last:
             self._apply_retention(self.clock.now())
@@ -208,7 +208,7 @@ class MessageLog:
                 return message
         return None
 
-    def last(self, pattern: str, up_to: int | None = None) -> Stored | None:
+    def last(self, pattern: str, up_to: int | None = None) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
         self._apply_retention(self.clock.now())
         limit = self._last if up_to is None else up_to
@@ -259,7 +259,7 @@ class MessageLog:
                 return
             self._remove(self._messages.pop(self._first))
 
-    def _remove(self, oldest: Stored) -> None:
+    def _remove(self, oldest: StoredMessage) -> None:
         self._first += 1
         self._size -= len(oldest.subject) + len(oldest.payload)
         offsets = self._offsets[oldest.subject]

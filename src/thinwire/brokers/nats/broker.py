@@ -16,7 +16,7 @@ from thinwire.brokers.nats.jetstream_api import NoReply, NoResponders
 from thinwire.brokers.nats.log_reader import NatsReader, make_stored
 from thinwire.brokers.nats.options import NatsOptions, read_options, read_servers
 from thinwire.brokers.nats.streams import JetStreamStore
-from thinwire.brokers.protocol import ANY, Capabilities, Handler, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, Capabilities, Handler, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import BrokerUnavailable, ConfigError, ServiceUnavailable
 
@@ -117,8 +117,8 @@ class NatsBroker:
     def connected(self) -> bool:
         return self._connection.connected
 
-    async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
-        await self._store.open_log(log, subjects, retention or Retention())
+    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
+        await self._store.ensure_log(log, subjects, retention or Retention())
 
     async def delete_log(self, log: str) -> None:
         await self._store.delete_log(log)
@@ -130,7 +130,7 @@ class NatsBroker:
 
     async def read(
         self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
-    ) -> NatsReader[Stored]:
+    ) -> NatsReader[StoredMessage]:
         if not 1 <= limit <= _MAX_LIMIT:
             raise ConfigError(f"1 to {_MAX_LIMIT} messages", limit=limit)
         for pattern in subjects:
@@ -140,7 +140,7 @@ class NatsBroker:
         await reader.open()
         return reader
 
-    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         return await self._store.last(log, pattern, up_to)
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:

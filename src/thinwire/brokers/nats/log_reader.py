@@ -17,7 +17,7 @@ from thinwire.brokers.nats.connection import NatsConnection
 from thinwire.brokers.nats.jetstream_api import JetStreamRefusal
 from thinwire.brokers.nats.protocol_core import parse_headers, parse_status, random_name
 from thinwire.brokers.nats.streams import NANOSECONDS, JetStreamStore
-from thinwire.brokers.protocol import Stored, is_same_log
+from thinwire.brokers.protocol import StoredMessage, is_same_log
 from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")
@@ -110,9 +110,11 @@ class PushConsumer:
         return self._next_number - len(self._unacknowledged) > self._acknowledged_number + 1
 
 
-def make_stored(offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int) -> Stored:
+def make_stored(
+    offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int
+) -> StoredMessage:
     """Return the message of a log reader."""
-    return Stored(offset, subject, payload, time)
+    return StoredMessage(offset, subject, payload, time)
 
 
 class NatsReader(Generic[T]):

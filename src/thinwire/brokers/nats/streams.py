@@ -17,7 +17,7 @@ from thinwire.brokers.nats.jetstream_api import (
     Reply,
 )
 from thinwire.brokers.nats.protocol_core import parse_headers, parse_status
-from thinwire.brokers.protocol import Retention, Span, Stored
+from thinwire.brokers.protocol import Retention, Span, StoredMessage
 from thinwire.brokers.subjects import REST, check_pattern, is_literal, matches
 from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireError, UnknownLog
 
@@ -37,7 +37,7 @@ class JetStreamStore:
     def __init__(self, connection: JetStreamCaller) -> None:
         self._connection = connection
 
-    async def open_log(self, log: str, subjects: Sequence[str], retention: Retention) -> None:
+    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention) -> None:
         """Create the log unless it exists. Raise `ConfigError` if the existing one does not store these subjects."""
         check_log(log)
         for subject in subjects:
@@ -120,7 +120,7 @@ class JetStreamStore:
 
     async def last(
         self, log: str, pattern: str, up_to: int | None = None, deadline: float | None = None
-    ) -> Stored | None:
+    ) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
         check_pattern(pattern)
         newest = await self._get_first(log, {"last_by_subj": pattern}, deadline)
@@ -130,22 +130,24 @@ class JetStreamStore:
             return None
         # The server limits the number of replies, therefore a pattern is resolved to its subjects.
         subjects = [pattern] if is_literal(pattern) else list(await self.subjects(log, pattern))
-        found: list[Stored] = []
+        found: list[StoredMessage] = []
         for begin in range(0, len(subjects), _SUBJECTS_PER_REQUEST):
             body = {"multi_last": subjects[begin : begin + _SUBJECTS_PER_REQUEST], "up_to_seq": up_to}
             found.extend(_stored(reply) for reply in await self._get(log, body, deadline))
         return max(found, default=None)
 
-    async def next_under(self, log: str, subject: str, first: int, deadline: float | None = None) -> Stored | None:
+    async def next_under(
+        self, log: str, subject: str, first: int, deadline: float | None = None
+    ) -> StoredMessage | None:
         """Return the first message whose subject matches at or after offset `first`."""
         return await self._get_first(log, {"seq": first, "next_by_subj": subject}, deadline)
 
-    async def get(self, log: str, subject: str) -> tuple[Stored, dict[str, str]] | None:
+    async def get(self, log: str, subject: str) -> tuple[StoredMessage, dict[str, str]] | None:
         """Return the newest message under a subject, with its headers."""
         replies = await self._get(log, {"last_by_subj": subject}, None)
         return (_stored(replies[0]), parse_headers(replies[0].headers)) if replies else None
 
-    async def newest(self, log: str, subjects: Sequence[str]) -> list[tuple[Stored, dict[str, str]]]:
+    async def newest(self, log: str, subjects: Sequence[str]) -> list[tuple[StoredMessage, dict[str, str]]]:
         """Return the newest message under each of these subjects, with its headers, of any total size."""
         remaining, found = list(subjects), []
         while remaining:
@@ -183,7 +185,7 @@ class JetStreamStore:
             raise BrokerRefused("the stream was created by another program, without allow_direct", log=name)
         return config
 
-    async def _get_first(self, log: str, body: dict[str, Any], deadline: float | None) -> Stored | None:
+    async def _get_first(self, log: str, body: dict[str, Any], deadline: float | None) -> StoredMessage | None:
         replies = await self._get(log, body, deadline)
         return _stored(replies[0]) if replies else None
 
@@ -211,10 +213,10 @@ def _messages(replies: list[Reply], log: str) -> list[Reply]:
     return replies
 
 
-def _stored(reply: Reply) -> Stored:
+def _stored(reply: Reply) -> StoredMessage:
     fields = parse_headers(reply.headers)
     time = datetime.fromisoformat(fields["Nats-Time-Stamp"]).timestamp()
-    return Stored(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.payload, time)
+    return StoredMessage(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.payload, time)
 
 
 def check_log(log: str) -> None:

@@ -27,7 +27,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.brokers.protocol import Block, Stored
+from thinwire.brokers.protocol import Block, StoredMessage
 from thinwire.errors import ConfigError, CorruptRecording, MissingData, UnsupportedVersion
 
 VERSION = 1
@@ -190,9 +190,9 @@ class BlockColumns(NamedTuple):
         chosen = np.array([is_wanted(name) for name in self.names], bool)
         return part if chosen.all() else part._rows(chosen[part.ids])
 
-    def message(self, index: int) -> Stored:
+    def message(self, index: int) -> StoredMessage:
         payload = self.data[self.starts[index] : self.ends[index]]
-        return Stored(int(self.offsets[index]), self.names[self.ids[index]], payload, float(self.times[index]))
+        return StoredMessage(int(self.offsets[index]), self.names[self.ids[index]], payload, float(self.times[index]))
 
     def block(self) -> Block:
         """Return the block as `LogSource.read_blocks` yields it."""
@@ -211,7 +211,7 @@ class BlockColumns(NamedTuple):
         )
 
 
-def encode(messages: Sequence[Stored]) -> bytes:
+def encode(messages: Sequence[StoredMessage]) -> bytes:
     """Return the bytes of a block."""
     offsets, subjects, payloads, times = zip(*messages, strict=True)
     numbers = {subject: number for number, subject in enumerate(dict.fromkeys(subjects))}

@@ -12,7 +12,7 @@ from typing import IO, Self
 
 import numpy as np
 
-from thinwire.brokers.protocol import Block, LogSource, Span, Stored
+from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage
 from thinwire.brokers.recording.block_format import (
     BUCKETS,
     LOGS,
@@ -72,7 +72,7 @@ class RecordedLog:
         """Return the number of messages by subject."""
         return {name: int(rows["messages"].sum()) for name, rows in self._rows.items() if matches(pattern, name)}
 
-    def last(self, pattern: str, up_to: int | None) -> Stored | None:
+    def last(self, pattern: str, up_to: int | None) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
         check_pattern(pattern)
         end = self.span().last if up_to is None else up_to
@@ -196,10 +196,10 @@ def open_recording(path: str | Path) -> Recording:
     >>> from thinwire.brokers.recording import RecordingWriter
     >>> with TemporaryDirectory() as folder:
     ...     with RecordingWriter(folder) as out:
-    ...         out.append("rooms", Stored(7, "rooms.p1.k", b"...", 1_700_000_000.5))
+    ...         out.append("rooms", StoredMessage(7, "rooms.p1.k", b"...", 1_700_000_000.5))
     ...     with open_recording(folder) as recording:
     ...         recording.last("rooms", "rooms.*.k")
-    Stored(offset=7, subject='rooms.p1.k', payload=b'...', time=1700000000.5)
+    StoredMessage(offset=7, subject='rooms.p1.k', payload=b'...', time=1700000000.5)
     """
     return Recording(Path(path))
 
@@ -226,7 +226,7 @@ class Recording(LogSource):
         """As in the protocol; `stored_bytes` are bytes on disk."""
         return self._log(log).span()
 
-    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         return self._log(log).last(pattern, up_to)
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:

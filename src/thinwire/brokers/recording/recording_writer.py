@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, Self, get_args
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.brokers.recording.block_format import (
     INDEX,
     MARKER,
@@ -49,13 +49,13 @@ class RecordingAppender:
         folder.mkdir(parents=True, exist_ok=True)
         self.last = _recover(folder, sync)
         self.written = 0
-        self._pending: list[Stored] = []
+        self._pending: list[StoredMessage] = []
         self._pending_bytes = 0
         self._has_failed = False
         self._file: IO[bytes] | None = None
         self._index = IndexBuilder()
 
-    def append(self, stored: Stored) -> None:
+    def append(self, stored: StoredMessage) -> None:
         """Buffer a message. It is written when its block is full, or by `flush`."""
         if stored.offset <= self.last:
             raise TransportError("offsets must increase", offset=stored.offset, last=self.last, log=self.folder.name)
@@ -183,7 +183,7 @@ class RecordingWriter:
         """Return the last offset of a log; 0 if nothing is recorded."""
         return self._log(log).last
 
-    def append(self, log: str, stored: Stored) -> None:
+    def append(self, log: str, stored: StoredMessage) -> None:
         """Append a message to a log. Offsets increase and may have gaps."""
         self._log(log).append(stored)
 
@@ -192,7 +192,7 @@ class RecordingWriter:
         digests, digest = self._document_digests(bucket), _digest(value)
         if digests.get(key) != digest:
             documents = self._buckets[bucket]
-            documents.append(Stored(documents.last + 1, key, value, time))
+            documents.append(StoredMessage(documents.last + 1, key, value, time))
             digests[key] = digest
 
     def flush(self) -> None:

@@ -95,7 +95,7 @@ class TopicSampling:
     async def run(self) -> None:
         """Sample until stopped. Raises `Superseded` if another trainer has written."""
         log = log_of(self.topic)
-        await self._broker.open_log(log, [publisher_subjects(self.topic)])
+        await self._broker.ensure_log(log, [publisher_subjects(self.topic)])
         self._bucket: Bucket = await self._broker.bucket(DICTIONARIES)
         self._metadata = DictionaryMetadata(self._bucket, self.topic, self.lease.epoch)
         self.sampler = await self._restore_sampler()

@@ -20,7 +20,7 @@ from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.channel_group import GroupMember
 from thinwire.topics.demand_class import Source
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.partial_event import EncodingKind, lane_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 Rows = npt.NDArray[np.int64]
 Interval = tuple[int, int]
@@ -51,7 +51,7 @@ class TickReader:
         self.schema = schema
         self.names = frozenset(names)
         read = [p for p in schema.wire if p.role is not Role.HEADER and p.name in self.names]
-        ticks = [p for p in read if lane_of(p.kind) is EncodingKind.TICK]
+        ticks = [p for p in read if encoding_kind_of(p.kind) is EncodingKind.TICK]
         self.tick_indexes = {p.name: index for index, p in enumerate(ticks)}
         self._pick = picker(schema)
         self._ticks = [(p.name, converter(p)) for p in ticks]
@@ -75,7 +75,7 @@ def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
 
     It separates 0.0 from -0.0, and 1 from True.
     """
-    kind = lane_of(p.kind)
+    kind = encoding_kind_of(p.kind)
     if kind is EncodingKind.OPAQUE:
         return repr
     if kind is EncodingKind.FLOAT:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.predictors.arithmetic import FINE, LAST
@@ -142,7 +142,7 @@ class PublisherInput:
                 channel.abandon_resume()
                 self._has_unstarted = True
 
-    def process(self, stored: Stored, deliveries: Iterable[Delivery]) -> int:
+    def process(self, stored: StoredMessage, deliveries: Iterable[Delivery]) -> int:
         """Feed the channels with a decoded message; return the number of its events."""
         events, before = 0, self._decoder_state
         if before is not None:
@@ -164,7 +164,7 @@ class PublisherInput:
         return events
 
     def _decode_steps(
-        self, stored: Stored, deliveries: Iterable[Delivery], before: DecoderState, after: DecoderState | None
+        self, stored: StoredMessage, deliveries: Iterable[Delivery], before: DecoderState, after: DecoderState | None
     ) -> DecodedMessage:
         """Convert the deliveries of a message into steps.
 
@@ -274,7 +274,7 @@ class PublisherInput:
             self._groups.append(self._hold_group)
         return self._hold_group
 
-    def _begin_unstarted(self, state: DecoderState, stored: Stored) -> None:
+    def _begin_unstarted(self, state: DecoderState, stored: StoredMessage) -> None:
         self._has_unstarted = False
         for channel in self.channels.values():
             if channel.encoder is None and channel.resume_at is None:

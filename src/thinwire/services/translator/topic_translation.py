@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from thinwire.brokers.protocol import Broker, Stored
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.clock import Clock
 from thinwire.codec import Delivery
 from thinwire.codec.kernel_warmup import warm_up
@@ -192,7 +192,7 @@ class TopicTranslation:
                 self._translation.send_suppressed(publisher=publisher)
             self._has_output.set()
 
-    async def _receive(self, stored: Stored) -> None:
+    async def _receive(self, stored: StoredMessage) -> None:
         """Process one message; fetch a schema or dictionary that is not cached."""
         try:
             self._translation.receive(stored)
@@ -205,7 +205,7 @@ class TopicTranslation:
         if self._translation.pending_bytes > MAX_PENDING:
             self._has_capacity.clear()
 
-    def _retry(self, stored: Stored) -> list[Delivery]:
+    def _retry(self, stored: StoredMessage) -> list[Delivery]:
         self._translation.receive(stored)
         return []
 

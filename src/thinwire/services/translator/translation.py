@@ -25,9 +25,10 @@ so readers drop a late message of a former translator.
 >>> log = StreamEncoder(rooms, name="p1", compiled=False)
 >>> translation = Translation("rooms", {rooms.fingerprint: rooms}.get, epoch=1)
 >>> translation.open(DemandClass.of(SubscriptionDocument("rooms", "a", {"t": 0.5})))
->>> translation.receive(Stored(1, "tw.log.rooms.p1.k", log.start(0)[0], 0.0))
+>>> translation.receive(StoredMessage(1, "tw.log.rooms.p1.k", log.start(0)[0], 0.0))
 >>> for offset, t in enumerate((20.0, 20.4, 20.6), start=2):
-...     translation.receive(Stored(offset, "tw.log.rooms.p1.d", join(log.publish({"room": "11.1", "t": t}, 0)), 0.0))
+...     frames = join(log.publish({"room": "11.1", "t": t}, 0))
+...     translation.receive(StoredMessage(offset, "tw.log.rooms.p1.d", frames, 0.0))
 >>> [(message.key, decode_envelope(message.payload)[1].offset) for message in translation.take_messages(65_536)]
 [(True, 1), (False, 4)]
 >>> translation.counts.events, translation.counts.encodings
@@ -39,7 +40,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
@@ -188,7 +189,7 @@ class Translation:
             self._next_sequence = max(self._next_sequence, publisher_input.close(class_id).next_sequence)
         self._counts.close(class_id)
 
-    def receive(self, stored: Stored) -> None:
+    def receive(self, stored: StoredMessage) -> None:
         """Process the next message of the log.
 
         Raises UnknownSchema, or UnknownDictionary with a hash; call it again with the same message when the definition
@@ -281,7 +282,7 @@ class Translation:
             publisher_input.begin_resuming(offset, now)
             publisher_input.interrupt(now)
 
-    def _skip_message(self, publisher_input: PublisherInput, stored: Stored, fault: PeerFault) -> None:
+    def _skip_message(self, publisher_input: PublisherInput, stored: StoredMessage, fault: PeerFault) -> None:
         publisher_input.interrupt(stored.time)
         if isinstance(fault, UnknownSchema):
             raise fault

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from thinwire.brokers.protocol import Broker, Span, Stored
+from thinwire.brokers.protocol import Broker, Span, StoredMessage
 from thinwire.codec import State
 from thinwire.errors import PeerFault
 from thinwire.services.translator.channel_plan import ServingDecision
@@ -106,7 +106,7 @@ async def _find_end(broker: Broker, topic: str, class_id: str, publisher: str, e
         round_epoch, before = max(round_epoch, _read_end(key).epoch), key.offset - 1
         if round_epoch >= epoch:
             break
-    valid: Stored | None = newest
+    valid: StoredMessage | None = newest
     for _ in range(MAX_STALE_MESSAGES):
         if valid is None or _read_end(valid).epoch >= round_epoch:
             break
@@ -114,7 +114,7 @@ async def _find_end(broker: Broker, topic: str, class_id: str, publisher: str, e
     return _read_end(valid or newest)._replace(offset=newest.offset)
 
 
-def _read_end(stored: Stored) -> ChannelEnd:
+def _read_end(stored: StoredMessage) -> ChannelEnd:
     try:
         epoch, position, _ = decode_envelope(stored.payload)
     except PeerFault as fault:
@@ -196,7 +196,7 @@ async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDe
         _log.warning("log of topic %s was replaced; starting new channels", topic)
         await delete_channels(broker, topic, lease.epoch)
         await documents.load()
-    await broker.open_log(channel_log_of(topic), [channel_subjects(topic)])
+    await broker.ensure_log(channel_log_of(topic), [channel_subjects(topic)])
     open_before = {name for name, document in documents.documents.items() if document.state == "open"}
     classes = {name: decisions[name].demand for name in open_before & decisions.keys()}
     epochs = {name: document.epoch for name, document in documents.documents.items()}

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from thinwire.brokers.protocol import Block, LogSource, Span, Stored, is_same_log, run_inline
+from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage, is_same_log, run_inline
 from thinwire.codec import EventsMissed
 from thinwire.errors import DataLoss, PeerFault
 from thinwire.topics.log_tables.source_broker import SourceSeeker
@@ -187,7 +187,7 @@ class _SplitPoints:
         return run_inline(self._seeker.start_offset(publisher, start))
 
 
-def _covers_all_sources(stored: Stored) -> bool:
+def _covers_all_sources(stored: StoredMessage) -> bool:
     """Return whether a message contains a complete key frame round."""
     try:
         place = place_in_round(stored.payload) if is_key(stored.subject) else None

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol import Block, Stored, run_inline
+from thinwire.brokers.protocol import Block, StoredMessage, run_inline
 from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
 from thinwire.codec.table_decoder import DecodedRows, TableDecoder
 from thinwire.dictionaries import Dictionary
@@ -47,7 +47,7 @@ class TableDecoders(LogDecoder):
             self.decoders[publisher].include_suppressed = False
         return self.decoders[publisher]
 
-    def decode(self, stored: Stored, now: float) -> list[Delivery]:
+    def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         return super().decode(stored, now) if publisher_in(stored.subject) in self._publishers else []
 
     def copy_empty(self) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Collection
 from typing import cast
 
-from thinwire.brokers.protocol import Broker, Bucket, BucketEntry, LogSource, Span, Stored, run_inline
+from thinwire.brokers.protocol import Broker, Bucket, BucketEntry, LogSource, Span, StoredMessage, run_inline
 from thinwire.codec import StreamDecoder
 from thinwire.codec.stream_snapshot import restore_decoder
 from thinwire.errors import UnknownLog
@@ -38,7 +38,7 @@ class SourceBroker:
     async def span(self, log: str) -> Span:
         return span_of(self._source, log)
 
-    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         return self._source.last(log, pattern, up_to=up_to)
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
@@ -82,7 +82,7 @@ class SourceSeeker(Seeker):
     async def _restore_snapshot(self, link: StreamDecoder, data: bytes) -> None:
         restore_decoder(link, data)
 
-    async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[Stored, None]:
+    async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:
         if first > last:
             return
         for block in self._source.read(self.selection.log, first, last, subjects=list(subjects)):

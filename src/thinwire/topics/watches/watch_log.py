@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol import Broker, Retention, Stored
+from thinwire.brokers.protocol import Broker, Retention, StoredMessage
 from thinwire.errors import CorruptWatchLog, Superseded, WatchFailed
 from thinwire.filters.composite import WatchMessage, WatchState, from_document, to_document
 from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
@@ -90,7 +90,7 @@ class WatchLog:
     async def open(self) -> None:
         """Create the log if it does not exist."""
         retention = Retention(seconds=None, messages=MAX_RECORDS)
-        await self._broker.open_log(self._log, [watch_subjects(self.watch)], retention)
+        await self._broker.ensure_log(self._log, [watch_subjects(self.watch)], retention)
 
     async def recover(self, fingerprint: str) -> WatchProgress | None:
         """Return the progress after the last record; None for a new watch."""
@@ -122,7 +122,7 @@ class WatchLog:
     async def delete(self) -> None:
         await self._broker.delete_log(self._log)
 
-    async def _replay(self, key: Stored, progress: WatchProgress) -> WatchProgress:
+    async def _replay(self, key: StoredMessage, progress: WatchProgress) -> WatchProgress:
         """Apply the records after a state record to its progress."""
         if self.last == key.offset:
             return progress

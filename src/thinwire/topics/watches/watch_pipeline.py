@@ -162,7 +162,7 @@ class WatchPipeline:
     async def begin(self, progress: WatchProgress | None = None) -> None:
         """Restore `progress`, register the demands and start the readers."""
         for topic in self._topics.values():
-            await topic.metadata.open_log()
+            await topic.metadata.ensure_log()
         starts = {name: await self._find_start(name, progress) for name in self._topics}
         self.begins = dict(progress.begins) if progress else {name: start.first - 1 for name, start in starts.items()}
         self._read = {name: start.first - 1 for name, start in starts.items()}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol import Broker, Bucket, Stored
+from thinwire.brokers.protocol import Broker, Bucket, StoredMessage
 from thinwire.codec import Delivery, EventsMissed, Watermark
 from thinwire.errors import ConfigError, EventRejected, RegistryError, UnknownName
 from thinwire.filters.composite import (
@@ -75,7 +75,7 @@ class TopicQuantities:
         self._inexact: set[tuple[str, str]] = set()
 
     def read_message(
-        self, publisher: str, stored: Stored, deliveries: Iterable[Delivery], current: Iterable[Event] = ()
+        self, publisher: str, stored: StoredMessage, deliveries: Iterable[Delivery], current: Iterable[Event] = ()
     ) -> TopicReadings:
         """Return the readings of a message.
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from thinwire.brokers.protocol import Broker, LogReader, Stored
+from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
 from thinwire.clock import Clock
 from thinwire.codec import Delivery, State
 from thinwire.codec.decoder_state import DecoderState
@@ -104,7 +104,7 @@ class WatchedTopic:
         last = await self._broker.last(
             log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.first - 1
         )
-        stored = Stored(self.first - 1, "", b"", last.time if last is not None else 0.0)
+        stored = StoredMessage(self.first - 1, "", b"", last.time if last is not None else 0.0)
         readings = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
         entry = readings.entry
         # No message was read, so there is no watermark.
@@ -119,7 +119,7 @@ class WatchedTopic:
         self._read_states[publisher] = state
         return decoder.present()
 
-    async def _decode(self, stored: Stored, unreadable: list[WatchNotice]) -> list[Delivery]:
+    async def _decode(self, stored: StoredMessage, unreadable: list[WatchNotice]) -> list[Delivery]:
         """Decode a message; fetch a schema or dictionary that is not cached."""
         publisher, now = publisher_in(stored.subject), self._clock.now()
 

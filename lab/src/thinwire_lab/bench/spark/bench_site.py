@@ -246,7 +246,7 @@ class BenchSite:
 
     async def _fill(self, topic: str, messages: Iterable[BrokerMessage]) -> None:
         async with connect(self.url) as bus:
-            await bus.broker.open_log(log_of(topic), [publisher_subjects(topic)])
+            await bus.broker.ensure_log(log_of(topic), [publisher_subjects(topic)])
             sent = await _store_in_waves(bus.broker, log_of(topic), messages)
             stored = (await bus.broker.span(log_of(topic))).messages
         if stored != sent:

@@ -55,7 +55,7 @@ async def run_cell(cell: Cell, codec: Codec, messages: Sequence[bytes], port: in
     async with asyncio.timeout(RUN_TIMEOUT), AsyncExitStack() as opened:
         direct = await _connected(opened, port)
         await direct.delete_log(LOG)
-        await direct.open_log(LOG, [f"{LOG}.>"])
+        await direct.ensure_log(LOG, [f"{LOG}.>"])
         limits = read_limits(cell.limits)
         publishers = [await _client(opened, port, limits, place) for place in range(cell.publishers)]
         await asyncio.gather(*(_first(publisher, place, cell.window) for place, publisher in enumerate(publishers)))

@@ -11,7 +11,7 @@ from thinwire.brokers.nats.bucket import DELETED, bucket_log, key_prefix
 from thinwire.brokers.nats.jetstream_api import OPERATION
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.streams import JetStreamStore
-from thinwire.brokers.protocol import Block, LogSource, Span, Stored, run_inline
+from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage, run_inline
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import UnknownLog
 
@@ -49,7 +49,7 @@ class NatsSource(LogSource):
     def span(self, log: str) -> Span:
         return run_inline(self._store.span(log))
 
-    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
+    def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         return run_inline(self._store.last(log, pattern, up_to))
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
