@@ -15,7 +15,7 @@ from thinwire.dictionaries.policies.policy_catalogue import create_policy, polic
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.schema import opaque
-from thinwire.services.leased_service import choose_member
+from thinwire.services.leased_service import choose_instance
 from thinwire.topics.dictionary_documents import (
     MAX_DECISIONS,
     MAX_REFERENCES,
@@ -240,7 +240,7 @@ def test_only_what_no_message_can_need_is_dispensable():
 
 def test_a_thousand_topics_are_spread_evenly_over_three():
     names = ["d1", "d2", "d3"]
-    shares = [choose_member(f"plant.line{n}", names) for n in range(1000)]
+    shares = [choose_instance(f"plant.line{n}", names) for n in range(1000)]
     counts = [shares.count(name) for name in names]
     assert all(abs(count - 1000 / 3) <= 0.2 * 1000 / 3 for count in counts), counts
 

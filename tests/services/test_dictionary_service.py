@@ -16,7 +16,7 @@ from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.schema import opaque
 from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings
-from thinwire.services.leased_service import choose_member
+from thinwire.services.leased_service import choose_instance
 from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     DictionaryReference,
@@ -282,7 +282,7 @@ def test_two_share_the_topics():
     async def tell(broker, connect):
         topics = [await Notes.begin(broker) for _ in range(8)]
         names = {notes.topic for notes in topics}
-        shares = [{name for name in names if choose_member(name, ["d1", "d2"]) == one} for one in ("d1", "d2")]
+        shares = [{name for name in names if choose_instance(name, ["d1", "d2"]) == one} for one in ("d1", "d2")]
         options = {"handover": 0.1}
         async with (
             running(await connect(), name="d1", **options) as one,

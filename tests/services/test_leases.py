@@ -1,6 +1,7 @@
 """Leases: one holder per epoch, takeover after a term, and epochs that only increase."""
 
 import asyncio
+import logging
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import BucketEntry
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import TopicShare, choose_member
+from thinwire.services.leased_service import LeasedService, LeasePolicy, choose_instance
+from thinwire.services.service_base import ServiceBase
+from thinwire.topics.bucket_follower import BucketFollower, leased
 from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
 
 TERM = 2.5
@@ -81,15 +84,15 @@ def test_a_paused_holder_is_superseded():
     async def main(one, other):
         leases = Leases(TERM)
         paused = await take(one, leases, "rooms", "t1", 0.0)
-        await paused.beat()
+        await paused.renew()
         [entry] = await other.entries()
         leases.apply(entry, 0.0)
         taken = await take(other, leases, "rooms", "t2", 3.0)
         assert (taken.epoch, paused.epoch) == (2, 1)
-        for write in (paused.beat, paused.advance, paused.release):
+        for write in (paused.renew, paused.advance, paused.release):
             with pytest.raises(Superseded):
                 await write()
-        await taken.beat()
+        await taken.renew()
 
     run(main)
 
@@ -100,7 +103,7 @@ def test_a_takeover_under_the_same_name_supersedes():
         first = await take(one, leases, "rooms", "t1", 0.0)
         await take(other, leases, "rooms", "t1", 0.0)
         with pytest.raises(Superseded):
-            await first.beat()
+            await first.renew()
 
     run(main)
 
@@ -110,7 +113,7 @@ def test_a_lost_answer_does_not_end_the_lease():
         lease = await take(one, Leases(TERM), "rooms", "t1", 0.0)
         stored = LeaseDocument("t1", 1, 1)
         await one.put(lease_key("rooms"), stored.encode())
-        await lease.beat()
+        await lease.renew()
         await lease.advance(5)
         assert LeaseDocument.decode((await other.get(lease_key("rooms"))).value).epoch == 5
 
@@ -123,7 +126,7 @@ def test_a_released_lease_cannot_be_renewed():
         await lease.release()
         assert LeaseDocument.decode((await other.get(lease_key("rooms"))).value).epoch == 1
         with pytest.raises(Superseded):
-            await lease.beat()
+            await lease.renew()
 
     run(main)
 
@@ -140,7 +143,9 @@ def test_a_lease_whose_deletion_was_not_observed_can_be_taken():
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["take", "beat", "advance", "release", "lose"])), max_size=40)
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["take", "renew", "advance", "release", "lose"])), max_size=40
+    )
 )
 def test_epochs_increase_and_an_epoch_has_one_holder(steps):
     """For any order of takeovers, renewals, releases and lost leases."""
@@ -180,31 +185,108 @@ def translators(leases, now, *names):
 
 def test_topics_are_distributed_and_only_those_of_a_stopped_service_move():
     topics = [f"topic{n}" for n in range(300)]
-    before = {topic: choose_member(topic, ["t1", "t2", "t3"]) for topic in topics}
+    before = {topic: choose_instance(topic, ["t1", "t2", "t3"]) for topic in topics}
     assert all(60 < list(before.values()).count(name) < 140 for name in ("t1", "t2", "t3"))
-    after = {topic: choose_member(topic, ["t1", "t2"]) for topic in topics}
+    after = {topic: choose_instance(topic, ["t1", "t2"]) for topic in topics}
     assert {before[topic] for topic in topics if before[topic] != after[topic]} == {"t3"}
 
 
 def test_a_free_topic_is_taken_by_another_service_only_after_the_preferred_one_did_not():
     leases = Leases(TERM)
     translators(leases, 100.0, "t1", "t2")
-    winner = choose_member("rooms", ["t1", "t2"])
+    winner = choose_instance("rooms", ["t1", "t2"])
     loser = ({"t1", "t2"} - {winner}).pop()
     observe(LeaseDocument("", 1, 1), 10, 100.0, leases)
-    assert TopicShare(winner, leases).may_take("rooms", 100.0)
-    assert not TopicShare(loser, leases).may_take("rooms", 100.0)
-    assert TopicShare(loser, leases).may_take("rooms", 102.5), "the chosen one has not been heard of for a term"
+    assert LeasePolicy(winner, leases).can_take("rooms", 100.0)
+    assert not LeasePolicy(loser, leases).can_take("rooms", 100.0)
+    assert LeasePolicy(loser, leases).can_take("rooms", 102.5), "the chosen one has not been heard of for a term"
     translators(leases, 104.0, "t0")
-    assert TopicShare(loser, leases).may_take("rooms", 105.0), "the chosen one does not take it"
+    assert LeasePolicy(loser, leases).can_take("rooms", 105.0), "the chosen one does not take it"
 
 
 def test_a_topic_is_handed_over_to_a_running_preferred_service_after_the_delay():
     leases = Leases(TERM)
-    winner, loser = ("t1", "t2") if choose_member("rooms", ["t1", "t2"]) == "t1" else ("t2", "t1")
-    spreading = TopicShare(loser, leases, handover_delay=10.0)
-    assert not spreading.should_hand_over("rooms", 60.0, 100.0)
+    winner, loser = ("t1", "t2") if choose_instance("rooms", ["t1", "t2"]) == "t1" else ("t2", "t1")
+    policy = LeasePolicy(loser, leases, handover_delay=10.0)
+    assert not policy.should_hand_over("rooms", 60.0, 100.0)
     translators(leases, 100.0, winner)
-    assert not spreading.should_hand_over("rooms", 9.0, 100.0)
-    assert spreading.should_hand_over("rooms", 10.0, 100.0)
-    assert not spreading.should_hand_over("rooms", 10.0, 103.0), "its heartbeat has expired"
+    assert not policy.should_hand_over("rooms", 9.0, 100.0)
+    assert policy.should_hand_over("rooms", 10.0, 100.0)
+    assert not policy.should_hand_over("rooms", 10.0, 103.0), "its heartbeat has expired"
+
+
+class SupersededWork:
+    """Work whose last write is refused while it is cancelled."""
+
+    async def run(self):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise Superseded("another instance has written")
+
+    def stop(self):
+        pass
+
+
+class TwoTopics(LeasedService):
+    """A service that needs two topics; updating the first one takes as long as losing the lease of the second one."""
+
+    def __init__(self, broker):
+        leases = Leases(TERM, kind="sampler")
+        follower = BucketFollower(broker, {"leases": lambda: leased(leases)}, logging.getLogger("test"))
+        super().__init__(broker, "t1", leases, "leases", follower, 10.0, logging.getLogger("test"))
+        self.lost = asyncio.Event()
+        self.checks_after_loss = 0
+
+    def _needed_topics(self):
+        self.checks_after_loss += self.lost.is_set()
+        return set() if self.lost.is_set() else {"a", "b"}
+
+    def _create_work(self, lease):
+        return SupersededWork()
+
+    async def _update_work(self, topic, held):
+        if self.lost.is_set() or len(self._held) < 2:
+            return
+        other = next(other for other in self._held.values() if other is not held)
+        bucket = await self.broker.bucket("leases")
+        await bucket.put(lease_key(other.lease.topic), LeaseDocument("t2", other.lease.epoch + 1).encode())
+        await self._renew(other)
+        await asyncio.gather(other.task, return_exceptions=True)
+        self.lost.set()
+
+
+def test_a_lease_lost_while_another_topic_is_updated_does_not_end_the_service():
+    async def main():
+        server = LocalServer()
+        async with LocalBroker(server) as broker:
+            service = TwoTopics(broker)
+            task = asyncio.create_task(service.run())
+            async with asyncio.timeout(20):
+                await asyncio.wait([task, asyncio.ensure_future(service.lost.wait())], return_when="FIRST_COMPLETED")
+                while not task.done() and service.checks_after_loss < 2:
+                    await asyncio.sleep(0)
+            assert not task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_a_service_that_fails_to_stop_does_not_keep_callers_waiting():
+    class Failing(ServiceBase):
+        async def _stop(self):
+            raise RuntimeError("cannot release")
+
+    async def main():
+        async with LocalBroker(LocalServer()) as broker:
+            service = Failing(broker, "failing", BucketFollower(broker, {}, logging.getLogger("test")), logging.root)
+            task = asyncio.create_task(service.run())
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(RuntimeError):
+                await task
+            async with asyncio.timeout(5):
+                await service.ready()
+
+    asyncio.run(main())

@@ -11,7 +11,7 @@ from translator_setup import KINDS, TERM, Building, running, site, until
 
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import HeldTopic, choose_member
+from thinwire.services.leased_service import HeldTopic, choose_instance
 from thinwire.services.translator import topic_translation as working
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
@@ -156,7 +156,7 @@ def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
         names = ("t1", "t2")
         buildings = [await Building.build(broker, f"spread.topic{n}") for n in range(8)]
         asked = [await building.ask("a") for building in buildings]
-        meant = {building.topic: choose_member(building.topic, names) for building in buildings}
+        meant = {building.topic: choose_instance(building.topic, names) for building in buildings}
         assert set(meant.values()) == set(names)
         owns = [await connect(), await connect()]
         async with running(owns[0], name="t1", handover=0.2) as first:

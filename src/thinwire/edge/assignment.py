@@ -21,7 +21,7 @@ from thinwire.edge.edge_documents import (
 from thinwire.edge.move_decision import EdgeView, MoveDecider
 from thinwire.errors import ConfigError, Conflict, NotEnoughHosts
 from thinwire.placement import MonotoneModel, PlacementPlan, propose
-from thinwire.topics.leases import member_key
+from thinwire.topics.leases import heartbeat_key
 
 MAX_ATTEMPTS = 8
 MAX_MODEL = 256 << 10
@@ -78,14 +78,14 @@ async def withdraw(broker: Broker, topic: str) -> None:
 async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostDocument]:
     """Return the hosts that renew their membership within `wait` seconds."""
     leases, edge = await broker.bucket(EDGE_LEASES), await broker.bucket(EDGE)
-    before = {entry.key: entry.revision for entry in await leases.entries(member_key("host", "*"))}
+    before = {entry.key: entry.revision for entry in await leases.entries(heartbeat_key("host", "*"))}
     await asyncio.sleep(wait)
-    after = await leases.entries(member_key("host", "*"))
+    after = await leases.entries(heartbeat_key("host", "*"))
     renewed = {entry.key for entry in after if before.get(entry.key) != entry.revision}
     found = {}
     for entry in await edge.entries(host_key("*")):
         name = entry.key.removeprefix(host_key(""))
-        if member_key("host", name) in renewed and entry.value is not None:
+        if heartbeat_key("host", name) in renewed and entry.value is not None:
             found[name] = EdgeHostDocument.decode(entry.value)
     return found
 

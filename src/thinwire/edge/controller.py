@@ -20,10 +20,10 @@ from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
 from thinwire.errors import Conflict, Superseded, TransportError
 from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_model import LatencyFeedback
-from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare
-from thinwire.services.service_shell import loop_time
+from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy
+from thinwire.services.service_base import loop_time
 from thinwire.topics.bucket_follower import leased
-from thinwire.topics.leases import Lease, LeaseDocument, Leases
+from thinwire.topics.leases import Lease, Leases
 
 LEADER = "edge"
 """name of the controllers' lease"""
@@ -35,10 +35,10 @@ CALM_PERIOD = 60.0
 _log = logging.getLogger("thinwire.edge")
 
 
-class LeaderShare(TopicShare):
+class LeaderLeasePolicy(LeasePolicy):
     """Any controller takes the lease as soon as it is free, and keeps it."""
 
-    def may_take(self, topic: str, now: float) -> bool:
+    def can_take(self, topic: str, now: float) -> bool:
         return self.leases.is_free(topic, now)
 
     def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
@@ -106,7 +106,7 @@ class Controller(LeasedService[Leadership]):
         more = {EDGE_LEADER: lambda: leased(leaders)}
         self._state = EdgeState(broker, self._hosts, with_reports=True, more=more)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
-        self._topic_share = LeaderShare(self.name, leaders)
+        self._lease_policy = LeaderLeasePolicy(self.name, leaders)
         self._feedback = LatencyFeedback(model)
         self._monitor = EdgeMonitor(self._state)
         self._calm_since = self._paused_until = 0.0
@@ -117,23 +117,23 @@ class Controller(LeasedService[Leadership]):
         """Whether this controller holds the lease."""
         return LEADER in self._held
 
-    def _needed(self) -> set[str]:
+    def _needed_topics(self) -> set[str]:
         return {LEADER}
 
-    def _begin(self, lease: Lease) -> Leadership:
+    def _create_work(self, lease: Lease) -> Leadership:
         self._calm_since = loop_time()
         return Leadership(lease, self._decide, self.tick, self.leases.term)
 
-    async def _maintain(self, topic: str, held: HeldTopic[Leadership]) -> None:
+    async def _update_work(self, topic: str, held: HeldTopic[Leadership]) -> None:
         """Nothing to pass on: decisions read the current state."""
 
-    async def _write_membership(self, document: LeaseDocument) -> None:
-        """Controllers do not share topics, so they store no membership."""
-        self._ready.set()
+    async def _write_heartbeat(self) -> None:
+        """Controllers do not share topics, so they store no heartbeat."""
+        self._has_initial_state.set()
 
     async def _decide(self, lease: Lease) -> None:
         now = loop_time()
-        view = self._monitor.view(self._hosts.members(now), now)
+        view = self._monitor.view(self._hosts.running_instances(now), now)
         violated = self._monitor.find_violated(now)
         homeless = {topic for topic in view.topics if view.at.get(topic) not in view.hosts} - view.pinned
         if violated or homeless:

@@ -40,7 +40,7 @@ from thinwire.edge.result_log import EdgeLetters
 from thinwire.edge.topic_processor import TopicProcessor
 from thinwire.edge.topic_worker import ProcessWorker, TopicWorker
 from thinwire.errors import TransportError
-from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare, choose_member
+from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy, choose_instance
 from thinwire.topics.leases import Lease, Leases
 
 TAKEOVER_TERMS = 3.0
@@ -52,7 +52,7 @@ REPORT_INTERVAL = 1.0
 _log = logging.getLogger("thinwire.edge")
 
 
-class AssignedShare(TopicShare):
+class AssignedLeasePolicy(LeasePolicy):
     """The topics that one host should hold, by the assignment."""
 
     def __init__(self, name: str, leases: Leases, state: EdgeState) -> None:
@@ -62,18 +62,18 @@ class AssignedShare(TopicShare):
     def preferred_host(self, topic: str, now: float) -> str:
         """Return the running host that should have a topic; "" if its only host is not running."""
         assigned = self._state.assignment.hosts.get(topic, "")
-        running = self.leases.members(now) | {self.name}
+        running = self.leases.running_instances(now) | {self.name}
         document = self._state.topics.get(topic)
         if assigned in running:
             return assigned
         if document is not None and document.host:
             return ""
-        return choose_member(topic, running)
+        return choose_instance(topic, running)
 
     def is_preferred(self, topic: str, now: float) -> bool:
         return self.preferred_host(topic, now) == self.name
 
-    def may_take(self, topic: str, now: float) -> bool:
+    def can_take(self, topic: str, now: float) -> bool:
         """An assigned topic is taken once it is free; the topic of a stopped host after `TAKEOVER_TERMS`."""
         if not self.leases.is_free(topic, now) or not self.is_preferred(topic, now):
             return False
@@ -109,7 +109,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
         leases = Leases(term, "host")
         self._state = EdgeState(broker, leases)
         super().__init__(broker, about.name, leases, EDGE_LEASES, self._state, 0.0, _log)
-        self._topic_share = AssignedShare(about.name, leases, self._state)
+        self._lease_policy = AssignedLeasePolicy(about.name, leases, self._state)
         self.about, self.near, self.path, self.report = about, near, tuple(path), report
         self._create_worker = worker or self._create_process_worker
         self._letters = EdgeLetters(broker, about.name)
@@ -118,14 +118,14 @@ class EdgeHost(LeasedService[TopicProcessor]):
     def _tasks(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         return {**super()._tasks(), "reports": self._report_all()}
 
-    def _needed(self) -> set[str]:
+    def _needed_topics(self) -> set[str]:
         return {topic for topic in self._state.needed() if self._is_reachable(self._state.topics[topic])}
 
     def _is_reachable(self, document: EdgeTopic) -> bool:
         """Return whether this host can read the input log. One that stays at a host is readable there only."""
         return not document.near or (document.host == self.name and self.near is not None)
 
-    def _begin(self, lease: Lease) -> TopicProcessor:
+    def _create_work(self, lease: Lease) -> TopicProcessor:
         document = self._state.topics[lease.topic]
         source = self.near if document.near and self.near is not None else self.broker
         return TopicProcessor(source, self.broker, lease, document, self._create_worker(document), self._letters)
@@ -134,10 +134,10 @@ class EdgeHost(LeasedService[TopicProcessor]):
         model = partial(self._state.models.get, document.topic)
         return ProcessWorker(document.function, document.megabytes, self.path, model)
 
-    async def _maintain(self, topic: str, held: HeldTopic[TopicProcessor]) -> None:
+    async def _update_work(self, topic: str, held: HeldTopic[TopicProcessor]) -> None:
         """Stop a topic that should run elsewhere, or whose settings changed."""
         has_changed = self._state.topics.get(topic) != held.work.document
-        if has_changed or topic not in self._needed() or self._should_hand_over(topic, held):
+        if has_changed or topic not in self._needed_topics() or self._should_hand_over(topic, held):
             held.work.stop()
 
     async def _report_all(self) -> None:

@@ -1,16 +1,17 @@
 """A service of which several instances share topics. A lease per topic elects the instance that works on it.
 
 Topics are distributed by rendezvous hashing. Every instance computes the same assignment from the same names. When an
-instance joins or leaves, only the topics that it gains or had move. The assignment is a preference and the lease
-decides, so instances that see different members for a moment cause no harm.
+instance starts or stops, only the topics that it gains or had move. The assignment is a preference and the lease
+decides, so instances that observe different sets of running instances for a moment cause no harm.
 
 All results are stored at the broker, fenced by expected offset and epoch, so an instance may be killed at any time:
-another one takes the lease over after one term and resumes from the stored results.
+after one lease term another instance takes the lease over and resumes from the stored results.
 
->>> choose_member("rooms", {"t1", "t2", "t3"}) == choose_member("rooms", ["t3", "t2", "t1"])
+>>> choose_instance("rooms", {"t1", "t2", "t3"}) == choose_instance("rooms", ["t3", "t2", "t1"])
 True
->>> moved = [t for t in map(str, range(99)) if choose_member(t, ["t1", "t2"]) != choose_member(t, ["t1", "t2", "t3"])]
->>> {choose_member(topic, ["t1", "t2", "t3"]) for topic in moved}
+>>> two, three = ["t1", "t2"], ["t1", "t2", "t3"]
+>>> moved = [topic for topic in map(str, range(99)) if choose_instance(topic, two) != choose_instance(topic, three)]
+>>> {choose_instance(topic, three) for topic in moved}
 {'t3'}
 """
 
@@ -27,33 +28,31 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.errors import Superseded, ThinwireError, TransportClosed, TransportError, UnknownLog, UnknownTopic
-from thinwire.services.service_shell import ServiceShell, loop_time
+from thinwire.services.service_base import ServiceBase, loop_time
 from thinwire.topics.bucket_follower import BucketFollower
-from thinwire.topics.leases import RENEWALS, Lease, LeaseDocument, Leases, member_key, take
+from thinwire.topics.leases import RENEWALS, Lease, LeaseDocument, Leases, heartbeat_key, take
 from thinwire.topics.names import check_name_token
 
 TAKEOVER_TERMS = 2.0
-"""lease terms that a free topic is reserved for its preferred member before any other takes it"""
+"""lease terms for which a free topic is reserved for its preferred instance"""
 BACKOFF = 5.0
 """seconds before a topic whose work failed is taken again"""
 RELEASE_TIMEOUT = 1.0
 """seconds for releasing leases when the service stops"""
 CHECK_INTERVAL = 0.25
+"""seconds between two checks of all topics without a change in a bucket"""
 
 
-def choose_member(topic: str, members: Iterable[str]) -> str:
-    """Return the preferred member for a topic; "" if there is none."""
-    return max(members, key=lambda name: (_weight(topic, name), name), default="")
+def choose_instance(topic: str, names: Iterable[str]) -> str:
+    """Return the name of the preferred instance for a topic; "" without names."""
+    return max(names, key=lambda name: (blake2b(f"{topic}\n{name}".encode(), digest_size=8).digest(), name), default="")
 
 
-def _weight(topic: str, name: str) -> bytes:
-    return blake2b(f"{topic}\n{name}".encode(), digest_size=8).digest()
+class LeasePolicy:
+    """Decides which leases an instance takes and hands over.
 
-
-class TopicShare:
-    """The topics that one member should hold.
-
-    handover_delay: seconds that a topic is held at least before it is handed over
+    name: name of the instance
+    handover_delay: seconds that a topic is held, at least, before it is handed over
     """
 
     def __init__(self, name: str, leases: Leases, handover_delay: float = 10.0) -> None:
@@ -62,20 +61,18 @@ class TopicShare:
         self.handover_delay = handover_delay
 
     def is_preferred(self, topic: str, now: float) -> bool:
-        """Return whether this member is the preferred one for the topic."""
-        return choose_member(topic, self.leases.members(now) | {self.name}) == self.name
+        """Return whether this instance is the preferred one for the topic."""
+        return choose_instance(topic, self.leases.running_instances(now) | {self.name}) == self.name
 
-    def may_take(self, topic: str, now: float) -> bool:
-        """Return whether this member may take the lease of the topic now."""
+    def can_take(self, topic: str, now: float) -> bool:
+        """Return whether this instance may take the lease of the topic now."""
         if not self.leases.is_free(topic, now):
             return False
-        return (
-            self.is_preferred(topic, now)
-            or self.leases.unchanged_seconds(topic, now) >= TAKEOVER_TERMS * self.leases.term
-        )
+        reserved = TAKEOVER_TERMS * self.leases.term
+        return self.is_preferred(topic, now) or self.leases.unchanged_seconds(topic, now) >= reserved
 
     def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
-        """Return whether this member should release a topic that it holds, in favour of the preferred one."""
+        """Return whether this instance should release a topic that it has held for `held_for` seconds."""
         return held_for >= self.handover_delay and not self.is_preferred(topic, now)
 
 
@@ -103,13 +100,13 @@ class HeldTopic(Generic[W]):
     taken_at: float
 
 
-class LeasedService(ServiceShell, Generic[W]):
-    """One instance of a service that shares topics with others.
+class LeasedService(ServiceBase, Generic[W]):
+    """One instance of a service that shares topics with other instances.
 
     name: unique among the instances; a random one by default
-    leases: the leases and members seen so far
-    lease_bucket: name of the bucket that stores them
-    handover_delay: seconds that a topic is held at least before it is handed over
+    leases: leases and heartbeats that `follower` has read
+    lease_bucket: name of the bucket that stores leases and heartbeats
+    handover_delay: seconds that a topic is held, at least, before it is handed over
     """
 
     def __init__(
@@ -125,13 +122,13 @@ class LeasedService(ServiceShell, Generic[W]):
         super().__init__(broker, leases.kind, follower, log)
         name = self.name = check_name_token(name or f"{leases.kind}-{secrets.token_hex(4)}", "name")
         self.leases = leases
-        self._lease_bucket_name = lease_bucket
-        self._topic_share = TopicShare(name, leases, handover_delay)
+        self.lease_bucket = lease_bucket
+        self._lease_policy = LeasePolicy(name, leases, handover_delay)
         self._held: dict[str, HeldTopic[W]] = {}
         self._backoff_until: dict[str, float] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._lease_bucket: Bucket | None = None
-        self._beats = 0
+        self._cancelled_tasks: set[asyncio.Task[None]] = set()
+        self._opened_bucket: Bucket | None = None
+        self._heartbeats = 0
 
     @property
     def active_work(self) -> dict[str, W]:
@@ -141,75 +138,77 @@ class LeasedService(ServiceShell, Generic[W]):
     def _tasks(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         return {"renews leases": self._renew_leases(), "manages topics": self._manage_topics()}
 
-    def _needed(self) -> set[str]:
-        """Return the topics that need work."""
+    def _needed_topics(self) -> set[str]:
+        """Return the topics that some instance should hold."""
         raise NotImplementedError
 
-    def _begin(self, lease: Lease) -> W:
+    def _create_work(self, lease: Lease) -> W:
         """Create the work on a topic whose lease was taken."""
         raise NotImplementedError
 
-    async def _maintain(self, topic: str, held: HeldTopic[W]) -> None:
-        """Pass changes on to running work; stop it if the topic should be handed over."""
+    async def _update_work(self, topic: str, held: HeldTopic[W]) -> None:
+        """Pass changes on to running work; stop the work if the topic should be handed over."""
         raise NotImplementedError
 
-    async def _remove(self, topic: str, held: HeldTopic[W], reason: str) -> None:
-        """Release a topic that, or whose log, does not exist any more."""
+    async def _release_deleted(self, topic: str, held: HeldTopic[W], reason: str) -> None:
+        """Release a topic that was deleted or whose log was deleted."""
         self._log.info("released topic %s: %s", topic, reason)
         await self._release(topic, held, BACKOFF)
 
     def _should_hand_over(self, topic: str, held: HeldTopic[W]) -> bool:
-        return self._topic_share.should_hand_over(topic, loop_time() - held.taken_at, loop_time())
+        return self._lease_policy.should_hand_over(topic, loop_time() - held.taken_at, loop_time())
 
     async def _renew_leases(self) -> None:
         await self._follower.complete.wait()
         while True:
-            await asyncio.gather(self._renew_membership(), *(self._renew(held) for held in list(self._held.values())))
+            await asyncio.gather(
+                self._call(self.name, self._write_heartbeat()), *(self._renew(held) for held in self._held.values())
+            )
             await asyncio.sleep(self.leases.term / RENEWALS)
 
-    async def _renew_membership(self) -> None:
-        self._beats += 1
-        await self._call(self.name, self._write_membership(LeaseDocument(self.name, beat=self._beats)))
-
-    async def _write_membership(self, document: LeaseDocument) -> None:
-        bucket = await self._bucket()
-        await bucket.put(member_key(self.kind, self.name), document.encode())
-        self._ready.set()
+    async def _write_heartbeat(self) -> None:
+        """Store the heartbeat of this instance and delete those of instances that stopped long ago."""
+        self._heartbeats += 1
+        bucket = await self._open_bucket()
+        document = LeaseDocument(self.name, beat=self._heartbeats)
+        await bucket.put(heartbeat_key(self.kind, self.name), document.encode())
+        self._has_initial_state.set()
         for name in self.leases.find_expired(loop_time()):
-            await bucket.delete(member_key(self.kind, name))
+            await bucket.delete(heartbeat_key(self.kind, name))
 
     async def _renew(self, held: HeldTopic[W]) -> None:
+        topic = held.lease.topic
         try:
-            await self._call(held.lease.topic, held.lease.beat())
+            await self._call(topic, held.lease.renew())
         except Superseded as problem:
-            if self._held.get(held.lease.topic) is held:
-                self._log.warning("lost the lease of topic %s: %s", held.lease.topic, problem)
-                del self._held[held.lease.topic]
+            if self._held.get(topic) is held:
+                self._log.warning("lost the lease of topic %s: %s", topic, problem)
+                del self._held[topic]
                 self._cancel(held)
 
     def _cancel(self, held: HeldTopic[W]) -> None:
         """Cancel the work. Appends still in flight are refused by offset or dropped by epoch."""
         held.task.cancel()
-        self._ending.add(held.task)
+        self._cancelled_tasks.add(held.task)
         held.task.add_done_callback(self._discard)
 
     def _discard(self, task: asyncio.Task[None]) -> None:
-        """Forget an ended task. Reading its exception avoids the warning about one that was never retrieved."""
-        self._ending.discard(task)
+        """Forget an ended task. Reading its exception avoids the warning that the exception was never retrieved."""
+        self._cancelled_tasks.discard(task)
         if not task.cancelled():
             task.exception()
 
     async def _manage_topics(self) -> None:
-        """Take free topics, maintain held ones, conclude those whose work has ended."""
-        await self._ready.wait()
+        """Take free topics, update the work on held ones, handle the end of work."""
+        await self._has_initial_state.wait()
         while True:
             self._follower.changed.clear()
             for topic, held in list(self._held.items()):
-                await (self._conclude if held.task.done() else self._maintain)(topic, held)
-            for topic in self._needed() - self._held.keys():
-                if self._backoff_until.get(topic, 0.0) <= loop_time() and self._topic_share.may_take(
-                    topic, loop_time()
-                ):
+                if self._held.get(topic) is held:  # the lease may have been lost while another topic was handled
+                    await (self._handle_end if held.task.done() else self._update_work)(topic, held)
+            for topic in self._needed_topics() - self._held.keys():
+                now = loop_time()
+                if self._backoff_until.get(topic, 0.0) <= now and self._lease_policy.can_take(topic, now):
                     await self._take(topic)
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_INTERVAL, self.leases.term / RENEWALS)):
@@ -217,25 +216,25 @@ class LeasedService(ServiceShell, Generic[W]):
 
     async def _take(self, topic: str) -> None:
         async def take_lease() -> Lease | None:
-            return await take(await self._bucket(), self.leases, topic, self.name, loop_time())
+            return await take(await self._open_bucket(), self.leases, topic, self.name, loop_time())
 
         lease = await self._call(topic, take_lease())
         if lease is not None:
-            self._start(lease, loop_time())
+            self._start_work(lease, loop_time())
 
-    def _start(self, lease: Lease, taken_at: float) -> None:
-        work = self._begin(lease)
+    def _start_work(self, lease: Lease, taken_at: float) -> None:
+        work = self._create_work(lease)
         task = asyncio.create_task(work.run(), name=f"{self.kind} {lease.topic}")
         task.add_done_callback(lambda _: self._follower.changed.set())
         self._held[lease.topic] = HeldTopic(lease, work, task, taken_at)
 
-    async def _conclude(self, topic: str, held: HeldTopic[W]) -> None:
-        """Handle the end of the work on a topic: done, superseded or failed."""
+    async def _handle_end(self, topic: str, held: HeldTopic[W]) -> None:
+        """Release or restart a topic whose work is done, superseded or failed."""
         failure = held.task.exception() if not held.task.cancelled() else None
         if isinstance(failure, TransportClosed):
             raise failure
         if isinstance(failure, UnknownLog | UnknownTopic):
-            await self._remove(topic, held, str(failure))
+            await self._release_deleted(topic, held, str(failure))
         elif isinstance(failure, Superseded):
             await self._restart(topic, held, failure)
         elif failure is not None:
@@ -246,9 +245,10 @@ class LeasedService(ServiceShell, Generic[W]):
             await self._release(topic, held)
 
     async def _restart(self, topic: str, held: HeldTopic[W], failure: Superseded) -> None:
-        """Restart the work under a new epoch if the lease is still held.
+        """Restart superseded work under a new epoch if this instance still holds the lease.
 
-        In that case the other writer is a former holder that was paused. The restarted work resumes after its message.
+        The write that superseded the work is then from a former holder that was paused. The restarted work resumes
+        after that write.
         """
 
         async def advance_epoch() -> bool:
@@ -259,7 +259,7 @@ class LeasedService(ServiceShell, Generic[W]):
         self._log.warning("work on topic %s superseded: %s", topic, failure)
         with suppress(Superseded):
             if await self._call(topic, advance_epoch()):
-                self._start(held.lease, held.taken_at)
+                self._start_work(held.lease, held.taken_at)
 
     async def _release(self, topic: str, held: HeldTopic[W], backoff: float = 0.0) -> None:
         self._held.pop(topic, None)
@@ -268,31 +268,34 @@ class LeasedService(ServiceShell, Generic[W]):
         with suppress(Superseded):
             await self._call(topic, held.lease.release())
 
-    async def _call(self, subject: str, call: Awaitable[T]) -> T | None:
-        """Await a broker call for at most one lease term; None if it fails. Callers repeat or omit the call."""
+    async def _call(self, name: str, call: Awaitable[T]) -> T | None:
+        """Await a broker call for at most one lease term; None if it fails. Callers repeat or omit the call.
+
+        name: topic or instance that the call is for, used in the log
+        """
         try:
             async with asyncio.timeout(self.leases.term):
                 return await call
         except (TransportClosed, Superseded):
             raise
         except (TransportError, TimeoutError) as problem:
-            self._log.info("%s: no answer from the broker for %s: %s", self.kind, subject, problem)
+            self._log.info("%s: no answer from the broker for %s: %s", self.kind, name, problem)
             return None
 
-    async def _bucket(self) -> Bucket:
-        if self._lease_bucket is None:
-            self._lease_bucket = await self.broker.bucket(self._lease_bucket_name)
-        return self._lease_bucket
+    async def _open_bucket(self) -> Bucket:
+        if self._opened_bucket is None:
+            self._opened_bucket = await self.broker.bucket(self.lease_bucket)
+        return self._opened_bucket
 
     async def _stop(self) -> None:
-        """Cancel all work and release the leases, so that others need not wait for their expiry."""
-        held, self._held = list(self._held.values()), {}
-        for topic in held:
-            self._cancel(topic)
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        """Cancel all work and release the leases, so that other instances need not wait until the leases expire."""
+        released, self._held = list(self._held.values()), {}
+        for held in released:
+            self._cancel(held)
+        await asyncio.gather(*self._cancelled_tasks, return_exceptions=True)
         with suppress(TransportError, TimeoutError):
             async with asyncio.timeout(RELEASE_TIMEOUT):
-                for topic in held:
+                for held in released:
                     with suppress(Superseded):
-                        await topic.lease.release()
-                await (await self._bucket()).delete(member_key(self.kind, self.name))
+                        await held.lease.release()
+                await (await self._open_bucket()).delete(heartbeat_key(self.kind, self.name))

@@ -38,19 +38,19 @@ def lease_key(topic: str) -> str:
     return _LEASE + topic
 
 
-def member_key(kind: str, name: str) -> str:
+def heartbeat_key(kind: str, name: str) -> str:
     """Key of the heartbeat document of a service of some kind."""
     return f"{kind}.{name}"
 
 
 def translator_key(name: str) -> str:
     """Key of the heartbeat document of a translator."""
-    return member_key("translator", name)
+    return heartbeat_key("translator", name)
 
 
 @dataclass(frozen=True)
 class LeaseDocument(Document):
-    """A lease.
+    """A lease, or the heartbeat of an instance, which has the name of the instance as its holder and no epoch.
 
     holder: name of the holder, "" if the lease is free
     epoch: increases with every change of the holder
@@ -110,7 +110,7 @@ class Leases:
         """Return True if a lease was released, never taken, or not renewed for a term."""
         return not self.holder(topic) or self.unchanged_seconds(topic, now) >= self.term
 
-    def members(self, now: float) -> set[str]:
+    def running_instances(self, now: float) -> set[str]:
         """Services with a heartbeat within the last term."""
         return {name for name, seconds in self._heartbeats(now).items() if seconds < self.term}
 
@@ -128,7 +128,7 @@ class Leases:
         self._observed.pop(lease_key(topic), None)
 
     def _heartbeats(self, now: float) -> dict[str, float]:
-        prefix = member_key(self.kind, "")
+        prefix = heartbeat_key(self.kind, "")
         keys = [
             key for key, observed in self._observed.items() if key.startswith(prefix) and observed.document is not None
         ]
@@ -153,7 +153,7 @@ class Lease:
     def epoch(self) -> int:
         return self.document.epoch
 
-    async def beat(self) -> None:
+    async def renew(self) -> None:
         """Renew the lease; `Superseded` if another process took it over."""
         await self._write(self.document.holder)
 

@@ -87,13 +87,13 @@ class DictionaryService(LeasedService[TopicSampling]):
         self.clock = clock or WallClock()
         self.settings = settings or SamplerSettings()
 
-    def _needed(self) -> set[str]:
+    def _needed_topics(self) -> set[str]:
         return self._state.needed()
 
-    def _begin(self, lease: Lease) -> TopicSampling:
+    def _create_work(self, lease: Lease) -> TopicSampling:
         topology = partial(self._state.topology, lease.topic)
         return TopicSampling(self.broker, self.clock, lease, self.settings, topology)
 
-    async def _maintain(self, topic: str, held: HeldTopic[TopicSampling]) -> None:
+    async def _update_work(self, topic: str, held: HeldTopic[TopicSampling]) -> None:
         if not self._state.is_needed(topic) or self._should_hand_over(topic, held):
             held.work.stop()

@@ -19,7 +19,7 @@ from thinwire.clock import Clock, WallClock
 from thinwire.errors import Conflict, ServiceUnavailable, TransportClosed, TransportError
 from thinwire.services.registry.registry import Registry, Write
 from thinwire.services.registry.registry_descriptions import count_documents
-from thinwire.services.service_shell import ServiceShell
+from thinwire.services.service_base import ServiceBase
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler
 from thinwire.topics.names import REGISTRY, alive_subject, service_subject
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -37,7 +37,7 @@ BACKOFF = 4.0
 _log = logging.getLogger("thinwire.registry")
 
 
-class RegistryService(ServiceShell):
+class RegistryService(ServiceBase):
     """One registry at one connection. Run `run` as a task; cancel the task to stop it.
 
     grace: seconds that a removed subscription counts
@@ -69,13 +69,13 @@ class RegistryService(ServiceShell):
 
         def complete() -> None:
             self.registry = registry
-            self._ready.set()
+            self._has_initial_state.set()
 
         return BucketHandler(lambda entry: registry.apply(entry, self.clock.now()), complete)
 
     async def _decide(self) -> None:
         """Write configurations when documents change and when grace periods end."""
-        await self._ready.wait()
+        await self._has_initial_state.wait()
         loop = asyncio.get_running_loop()
         while True:
             self._follower.changed.clear()
@@ -118,7 +118,7 @@ class RegistryService(ServiceShell):
         self._reported = problems
 
     async def _probe(self) -> None:
-        await self._ready.wait()
+        await self._has_initial_state.wait()
         limit = asyncio.Semaphore(MAX_PROBES)
         while True:
             due = self.registry.probes(self.clock.now())
@@ -139,5 +139,5 @@ class RegistryService(ServiceShell):
                 _log.debug("cannot probe %s: %s", document.key, problem)
 
     async def _on_ping(self, subject: str, payload: bytes) -> bytes:
-        await self._ready.wait()
+        await self._has_initial_state.wait()
         return json.dumps(count_documents(self.registry)).encode()

@@ -153,24 +153,24 @@ class TranslatorService(LeasedService[TopicTranslation]):
         self.settings = TranslationSettings(linger, checkpoint_messages, checkpoint_seconds, grace)
         self._removed_topics: set[str] = set()
 
-    def _needed(self) -> set[str]:
+    def _needed_topics(self) -> set[str]:
         return self._state.needed()
 
-    def _begin(self, lease: Lease) -> TopicTranslation:
+    def _create_work(self, lease: Lease) -> TopicTranslation:
         decisions = self._state.decisions(lease.topic)
         return TopicTranslation(self.broker, self.clock, lease, self.settings, decisions)
 
-    async def _maintain(self, topic: str, held: HeldTopic[TopicTranslation]) -> None:
+    async def _update_work(self, topic: str, held: HeldTopic[TopicTranslation]) -> None:
         if not self._state.is_registered(topic):
             held.task.cancel()
             await asyncio.gather(held.task, return_exceptions=True)
-            await self._remove(topic, held, "it is not registered any more")
+            await self._release_deleted(topic, held, "it is not registered any more")
             return
         held.work.update_decisions(self._state.decisions(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()
 
-    async def _remove(self, topic: str, held: HeldTopic[TopicTranslation], reason: str) -> None:
+    async def _release_deleted(self, topic: str, held: HeldTopic[TopicTranslation], reason: str) -> None:
         level = logging.INFO if topic in self._removed_topics else logging.WARNING
         self._removed_topics.add(topic)
         _log.log(level, "stopped translating topic %s: %s", topic, reason)

@@ -95,13 +95,13 @@ class WatchService(LeasedService[WatchWork]):
     def _handlers(self) -> Mapping[str, Handler]:
         return {evaluator_subject(): self._answer_status}
 
-    def _needed(self) -> set[str]:
+    def _needed_topics(self) -> set[str]:
         return self._state.needed()
 
-    def _begin(self, lease: Lease) -> WatchWork:
+    def _create_work(self, lease: Lease) -> WatchWork:
         return WatchWork(self.broker, self.clock, lease, self.settings, self._state.watchers(lease.topic))
 
-    async def _maintain(self, topic: str, held: HeldTopic[WatchWork]) -> None:
+    async def _update_work(self, topic: str, held: HeldTopic[WatchWork]) -> None:
         held.work.update_watchers(self._state.watchers(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()

@@ -1,4 +1,4 @@
-"""The shell of every service: it follows buckets, answers requests and runs background tasks until it is cancelled."""
+"""Base of every service: it follows buckets, answers requests and runs background tasks until it is cancelled."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RETRY_DELAY = 1.0
 """seconds until request handlers are registered again after an error"""
 
 
-class ServiceShell:
+class ServiceBase:
     """A service on one broker connection. Run `run` as a task and cancel it to stop the service.
 
-    kind: what the service is called in logs and task names
-    follower: the buckets it follows
+    kind: name of the service in logs and task names
+    follower: reads the buckets that the service depends on
     """
 
     def __init__(self, broker: Broker, kind: str, follower: BucketFollower, log: logging.Logger) -> None:
@@ -28,13 +28,13 @@ class ServiceShell:
         self.kind = kind
         self._follower = follower
         self._log = log
-        self._ready = asyncio.Event()
-        self._answering = asyncio.Event()
+        self._has_initial_state = asyncio.Event()
+        self._has_handlers = asyncio.Event()
 
     async def ready(self) -> None:
-        """Wait until the service has read its buckets and answers requests, or has stopped."""
-        await self._ready.wait()
-        await self._answering.wait()
+        """Wait until the service has read its buckets and answers requests, or ends."""
+        await self._has_initial_state.wait()
+        await self._has_handlers.wait()
 
     async def run(self) -> None:
         """Serve until cancelled or until the connection is closed."""
@@ -48,9 +48,9 @@ class ServiceShell:
         except* TransportClosed:
             self._log.info("connection closed; %s stopped", self.kind)
         finally:
+            self._has_initial_state.set()
+            self._has_handlers.set()
             await self._stop()
-            self._ready.set()
-            self._answering.set()
 
     def _tasks(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """Return the background tasks, by name."""
@@ -69,7 +69,7 @@ class ServiceShell:
                 async with AsyncExitStack() as stack:
                     for subject, handler in handlers.items():
                         stack.push_async_callback((await self.broker.listen(subject, handler)).close)
-                    self._answering.set()
+                    self._has_handlers.set()
                     await asyncio.Event().wait()
             except TransportClosed:
                 raise
