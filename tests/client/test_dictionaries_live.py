@@ -13,7 +13,7 @@ import thinwire as tw
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
 from thinwire.schema import opaque
-from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, in_use_key
+from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, active_dictionaries_key
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
@@ -127,7 +127,7 @@ async def spread(bus: tw.Bus, name: str, dictionary: Dictionary, version: int, e
     document = ActiveDictionaries(
         name, version, (DictionaryReference(dictionary.hash.hex(), expires),) if expires else ()
     )
-    await bucket.put(in_use_key(name), document.encode())
+    await bucket.put(active_dictionaries_key(name), document.encode())
     await bus.broker.send(dictionary_subject(name), document.encode())
 
 

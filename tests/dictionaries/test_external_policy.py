@@ -75,7 +75,7 @@ def test_the_trainer_runs_the_policy():
         try:
             await service.ready()
             await publish(broker)
-            while (active := await DictionaryMetadata(bucket, TOPIC).in_use()) is None or not active.dictionaries:
+            while (active := await DictionaryMetadata(bucket, TOPIC).read_active()) is None or not active.dictionaries:
                 await asyncio.sleep(0.02)
         finally:
             task.cancel()

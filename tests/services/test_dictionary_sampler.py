@@ -26,14 +26,14 @@ from thinwire.topics.dictionary_documents import (
     decode_decisions,
     encode_decisions,
 )
-from thinwire.topics.dictionary_retention import MARGIN, find_unneeded
-from thinwire.topics.dictionary_sampler import Sampler, Terms
+from thinwire.topics.dictionary_metadata import RETENTION_MARGIN, find_unneeded
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes, Sampler
 from thinwire.topics.dictionary_store import MAX_CHAIN
 from thinwire.topics.frame_bodies import FrameBodies
-from thinwire.wire import join
+from thinwire.wire import FrameKind, join
 
 L = 10.0
-TERMS = Terms(latency=L, shortest=100.0, longest=1000.0)
+TERMS = DictionaryLifetimes(latency=L, shortest=100.0, longest=1000.0)
 SHARED = b'{"sensor": "T1", "room": "11.1", "temperature": 20.5, "humidity": 40}'
 
 
@@ -57,27 +57,29 @@ class Scripted(SequentialPolicy):
 
 
 def sampler(*proposals, **given):
-    return Sampler(Scripted(*proposals), ActiveDictionaries("notes"), StoredDictionaries("notes"), terms=TERMS, **given)
+    return Sampler(
+        Scripted(*proposals), ActiveDictionaries("notes"), StoredDictionaries("notes"), lifetimes=TERMS, **given
+    )
 
 
 def act(one, now):
-    action = one.decide(now)
-    if action is not None:
-        one.done(action)
-    return action
+    update = one.decide(now)
+    if update is not None:
+        one.mark_written(update)
+    return update
 
 
 def test_a_new_one_is_stored_with_its_documents_and_outlives_the_one_before():
     first, second = dictionary(1), dictionary(2)
     one = sampler(Replace(first, None, {"gain": 3}), Replace(second, 10))
-    action = act(one, 50.0)
-    assert (action.decision.kind, action.decision.expires, action.decision.why) == ("replace", 1050, {"gain": 3})
-    assert action.decision.travels == len(action.packed.body) > 0
-    assert (action.in_use.version, one.present) == (1, first)
-    action = act(one, 60.0)
-    assert action.in_use.dictionaries == (DictionaryReference(second.hash.hex(), 1051, first.hash.hex()),)
-    assert [said.hash for said in action.kept.dictionaries] == [first.hash.hex(), second.hash.hex()]
-    assert unpack(action.packed.body, second.hash, first).content == second.content
+    update = act(one, 50.0)
+    assert (update.decision.kind, update.decision.expires, update.decision.why) == ("replace", 1050, {"gain": 3})
+    assert update.decision.travels == len(update.packed.body) > 0
+    assert (update.active.version, one.active_dictionary) == (1, first)
+    update = act(one, 60.0)
+    assert update.active.dictionaries == (DictionaryReference(second.hash.hex(), 1051, first.hash.hex()),)
+    assert [said.hash for said in update.stored.dictionaries] == [first.hash.hex(), second.hash.hex()]
+    assert unpack(update.packed.body, second.hash, first).content == second.content
 
 
 def test_what_is_decided_stands_until_it_is_done():
@@ -87,7 +89,7 @@ def test_what_is_decided_stands_until_it_is_done():
     later = one.decide(150.0)
     assert later.decision.expires == 250, "its time was over: the same with another"
     assert later.dictionary is first.dictionary
-    one.done(later)
+    one.mark_written(later)
     assert one.decide(151.0) is None
 
 
@@ -97,10 +99,10 @@ def test_it_is_prolonged_before_its_end_and_only_while_messages_come():
     assert act(one, 85.0) is None, "nothing was said since"
     one.offer([b"a message"], 1, 60.0)
     assert act(one, 79.0) is None, "too early"
-    action = act(one, 81.0)
-    assert (action.decision.kind, action.decision.expires, action.dictionary) == ("prolong", 181, None)
-    assert action.in_use.version == 2
-    assert action.kept.dictionaries[0].expires == 181
+    update = act(one, 81.0)
+    assert (update.decision.kind, update.decision.expires, update.dictionary) == ("prolong", 181, None)
+    assert update.active.version == 2
+    assert update.stored.dictionaries[0].expires == 181
 
 
 def test_too_late_to_prolong_it_is_renewed_when_it_has_expired():
@@ -108,9 +110,9 @@ def test_too_late_to_prolong_it_is_renewed_when_it_has_expired():
     act(one, 0.0)
     one.offer([b"a message"], 1, 60.0)
     assert act(one, 90.0) is None, "some publishers might not hear of it in time"
-    action = act(one, 100.0)
-    assert (action.decision.kind, action.decision.expires) == ("renew", 200)
-    assert action.in_use.farthest(100.0).expires == 200
+    update = act(one, 100.0)
+    assert (update.decision.kind, update.decision.expires) == ("renew", 200)
+    assert update.active.farthest(100.0).expires == 200
 
 
 def test_a_prolongation_that_could_not_be_written_in_time_is_given_up():
@@ -127,18 +129,18 @@ def test_what_the_policy_prolongs_lives_as_long_as_it_says_at_the_pace_seen():
     act(one, 0.0)
     for n in range(11):
         one.offer([b"a message"] * 10, n, float(n))
-    assert one.message_rate == 11.0
-    action = act(one, 12.0)
-    assert (action.decision.kind, action.decision.expires) == ("prolong", 285)
-    assert action.decision.why == {"lost": 0.5}
+    assert one.sample_rate == 11.0
+    update = act(one, 12.0)
+    assert (update.decision.kind, update.decision.expires) == ("prolong", 285)
+    assert update.decision.why == {"lost": 0.5}
 
 
 def test_none_at_all_is_announced_too():
     one = sampler(Replace(dictionary(1), 10), Replace(None, None, {"deflated": 1}), Replace(None, None))
     act(one, 0.0)
-    action = act(one, 1.0)
-    assert (action.decision.kind, action.in_use.dictionaries, one.present) == ("withdraw", (), None)
-    assert action.kept.dictionaries, "the log still needs it"
+    update = act(one, 1.0)
+    assert (update.decision.kind, update.active.dictionaries, one.active_dictionary) == ("withdraw", (), None)
+    assert update.stored.dictionaries, "the log still needs it"
     assert act(one, 2.0) is None
 
 
@@ -152,9 +154,9 @@ def test_a_look_that_changes_nothing_is_remembered():
 def test_chains_of_changes_stay_short():
     one = sampler(*(Replace(dictionary(n), 10) for n in range(3 * MAX_CHAIN)))
     for n in range(3 * MAX_CHAIN):
-        action = act(one, float(n))
-        assert len(one.kept.lineage(action.decision.hash)) <= MAX_CHAIN
-    alone = [said for said in one.kept.dictionaries if not said.parent]
+        update = act(one, float(n))
+        assert len(one.stored.lineage(update.decision.hash)) <= MAX_CHAIN
+    alone = [said for said in one.stored.dictionaries if not said.parent]
     assert len(alone) == 3
 
 
@@ -162,37 +164,37 @@ def test_one_that_comes_again_is_not_told_as_a_change_of_itself():
     one = sampler(*(Replace(dictionary(n), 10) for n in (1, 2, 1)))
     first, _, again = (act(one, float(n)) for n in range(3))
     assert again.packed is None, "the store has it"
-    assert again.in_use.dictionaries[0].hash == first.decision.hash
-    assert again.in_use.dictionaries[0].parent == ""
-    assert again.kept.lineage(first.decision.hash) == [first.decision.hash]
+    assert again.active.dictionaries[0].hash == first.decision.hash
+    assert again.active.dictionaries[0].parent == ""
+    assert again.stored.lineage(first.decision.hash) == [first.decision.hash]
 
 
 def test_what_the_store_has_lost_is_withdrawn():
     in_use = ActiveDictionaries("notes", 7, (DictionaryReference("a" * 32, 1 << 40),))
-    one = Sampler(Scripted(), in_use, StoredDictionaries("notes", in_use.dictionaries), None, terms=TERMS)
-    action = act(one, 5.0)
-    assert (action.decision.kind, action.in_use.version, action.in_use.dictionaries) == ("withdraw", 8, ())
+    one = Sampler(Scripted(), in_use, StoredDictionaries("notes", in_use.dictionaries), None, lifetimes=TERMS)
+    update = act(one, 5.0)
+    assert (update.decision.kind, update.active.version, update.active.dictionaries) == ("withdraw", 8, ())
     assert one.decide(6.0) is None
 
 
 def test_another_goes_on_where_one_left_off():
     one = sampler(Replace(dictionary(1), 10))
     one.offer([b"a message"] * 7, 5, 1.0)
-    action = act(one, 2.0)
-    again = ActiveDictionaries.decode(action.in_use.encode())
-    assert (again.seen, again.offset) == (7, 5)
+    update = act(one, 2.0)
+    again = ActiveDictionaries.decode(update.active.encode())
+    assert (again.sample_count, again.offset) == (7, 5)
     ours = create_policy("ours", Topology(3, 2))
-    other = Sampler(ours, again, StoredDictionaries.decode(action.kept.encode()), dictionary(1), terms=TERMS)
-    assert (other.seen, other.offset) == (7, 5)
+    other = Sampler(ours, again, StoredDictionaries.decode(update.stored.encode()), dictionary(1), lifetimes=TERMS)
+    assert (other.sample_count, other.offset) == (7, 5)
     other.offer([SHARED] * 10, 15, 3.0)
     assert other.decide(4.0) is None, "it knows that there is one"
-    other.reach(Topology(9, 9))
+    other.set_topology(Topology(9, 9))
     assert ours.topology == Topology(9, 9)
 
 
 def test_a_full_shelf_takes_no_more():
     kept = StoredDictionaries("notes", tuple(DictionaryReference(f"{n:032x}", 10) for n in range(MAX_REFERENCES)))
-    one = Sampler(Scripted(Replace(dictionary(1), 10)), ActiveDictionaries("notes"), kept, terms=TERMS)
+    one = Sampler(Scripted(Replace(dictionary(1), 10)), ActiveDictionaries("notes"), kept, lifetimes=TERMS)
     assert one.decide(0.0) is None
     assert one.decisions[-1].why["limit"] == MAX_REFERENCES
 
@@ -200,24 +202,24 @@ def test_a_full_shelf_takes_no_more():
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from("pkrw.")), max_size=60))
 def test_versions_and_expiries_never_go_back(steps):
     one, now, numbers = sampler(), 0.0, iter(range(10_000))
-    before = one.in_use
+    before = one.active
     for pause, what in steps:
         now += pause
         proposals = {"r": Replace(dictionary(next(numbers)), 10), "p": Prolong(50), "w": Replace(None, None)}
         if what in proposals:
             one.policy.proposals.append(proposals[what])
         one.offer([SHARED], 0, now)
-        action = one.decide(now)
-        if action is None or what == "k":  # the store cannot be reached
+        update = one.decide(now)
+        if update is None or what == "k":  # the store cannot be reached
             continue
-        assert action.in_use.version == before.version + 1
-        said, past = action.in_use.farthest(now), before.farthest(now)
+        assert update.active.version == before.version + 1
+        said, past = update.active.farthest(now), before.farthest(now)
         assert said is None or past is None or said.expires > past.expires
-        if action.decision.kind == "prolong":
+        if update.decision.kind == "prolong":
             assert now < past.expires - L
-        assert {one.hash for one in action.in_use.dictionaries} <= {one.hash for one in action.kept.dictionaries}
-        one.done(action)
-        before = action.in_use
+        assert {one.hash for one in update.active.dictionaries} <= {one.hash for one in update.stored.dictionaries}
+        one.mark_written(update)
+        before = update.active
 
 
 def test_only_what_no_message_can_need_is_dispensable():
@@ -232,10 +234,10 @@ def test_only_what_no_message_can_need_is_dispensable():
         ),
     )
     in_use = ActiveDictionaries("notes", 3, (DictionaryReference(d, 400, c),))
-    assert find_unneeded(kept, in_use, 150 + MARGIN) == []
-    assert find_unneeded(kept, in_use, 201 + MARGIN) == [a, b]
-    assert find_unneeded(kept, in_use, 10_000 + MARGIN) == [a, b], "the one in use needs its parent"
-    assert find_unneeded(kept, ActiveDictionaries("notes"), 10_000 + MARGIN) == [a, b, c, d]
+    assert find_unneeded(kept, in_use, 150 + RETENTION_MARGIN) == []
+    assert find_unneeded(kept, in_use, 201 + RETENTION_MARGIN) == [a, b]
+    assert find_unneeded(kept, in_use, 10_000 + RETENTION_MARGIN) == [a, b], "the one in use needs its parent"
+    assert find_unneeded(kept, ActiveDictionaries("notes"), 10_000 + RETENTION_MARGIN) == [a, b, c, d]
 
 
 def test_a_thousand_topics_are_spread_evenly_over_three():
@@ -322,6 +324,12 @@ def test_what_cannot_be_unpacked_is_passed_over_and_noted():
     key = out.start(1.0)
     bodies = FrameBodies({shared.hash: shared}.get)
     assert list(bodies.read("p", join([*key, *frames_of(out, [b"short", SHARED])]))) == [SHARED]
+
+
+def test_the_frames_after_an_unreadable_one_are_read():
+    out = StreamEncoder(opaque("notes"), name="p", compiled=False)
+    frames = [*out.start(0.0), bytes((FrameKind.BINDING,)), *frames_of(out, [SHARED])]
+    assert list(FrameBodies({}.get).read("p", join(frames))) == [SHARED]
 
 
 @given(st.binary(max_size=60))

@@ -21,11 +21,11 @@ from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     DictionaryReference,
     StoredDictionaries,
-    in_use_key,
-    kept_key,
+    active_dictionaries_key,
+    stored_dictionaries_key,
 )
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
-from thinwire.topics.dictionary_sampler import Terms
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.leases import LeaseDocument, lease_key
 from thinwire.topics.names import (
@@ -42,7 +42,7 @@ from thinwire.topics.topic_settings import Settings
 from thinwire.wire import begins_round, join
 
 TERM = 0.4
-HABITS = SamplerSettings(terms=Terms(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)
+HABITS = SamplerSettings(lifetimes=DictionaryLifetimes(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)
 _numbers = count()
 
 
@@ -117,11 +117,11 @@ class Notes:
 
     async def in_use(self):
         """The dictionary in use, once there is one."""
-        document = await self.shelf.in_use()
+        document = await self.shelf.read_active()
         return document if document is not None and document.dictionaries else None
 
     async def decisions(self, kind):
-        return [one for one in await self.shelf.decisions() if one.kind == kind]
+        return [one for one in await self.shelf.read_decisions() if one.kind == kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,10 +134,10 @@ def test_what_messages_share_is_stored_announced_and_explained(kind):
             said = document.dictionaries[0]
             found = await DictionaryStore(notes.bucket).get(said.name)
             assert found.facts.ratio > 30
-            assert document.seen == 100
+            assert document.sample_count == 100
             await until(lambda: heard(notes))
             assert notes.heard[-1] == document
-            assert (await notes.shelf.kept()).dictionaries == document.dictionaries
+            assert (await notes.shelf.read_stored()).dictionaries == document.dictionaries
             [why] = await until(lambda: notes.decisions("replace"))
             assert (why.hash, why.why["saving"] > why.why["cost"]) == (said.hash, True)
 
@@ -161,10 +161,10 @@ def test_killed_another_goes_on_from_the_store():
         await notes.publish(30)
         async with running(await connect()) as service:
             sampler = (await until(lambda: at_work(service, notes.topic))).sampler
-            assert sampler.present.hash == document.dictionaries[0].name
+            assert sampler.active_dictionary.hash == document.dictionaries[0].name
             await notes.publish(10)
             await until(lambda: seen(sampler, 160))
-            assert sampler.in_use.version == document.version, "it knows what is spread already"
+            assert sampler.active.version == document.version, "it knows what is spread already"
             lease = LeaseDocument.decode((await (await broker.bucket(SAMPLERS)).get(lease_key(notes.topic))).value)
             assert lease.epoch == 2
 
@@ -177,7 +177,7 @@ async def at_work(service, topic):
 
 
 async def seen(sampler, many):
-    return sampler.seen >= many
+    return sampler.sample_count >= many
 
 
 def test_slots_that_were_bound_before_are_found_out():
@@ -189,7 +189,8 @@ def test_slots_that_were_bound_before_are_found_out():
         await notes.publish(20)
         offset = (await broker.span(log_of(notes.topic))).last
         await notes.bucket.put(
-            in_use_key(notes.topic), ActiveDictionaries(notes.topic, 1, seen=5000, offset=offset).encode()
+            active_dictionaries_key(notes.topic),
+            ActiveDictionaries(notes.topic, 1, sample_count=5000, offset=offset).encode(),
         )
         async with running(await connect()) as service:
             work = await until(lambda: at_work(service, notes.topic))
@@ -198,7 +199,7 @@ def test_slots_that_were_bound_before_are_found_out():
             async def caught_up():
                 await notes.publish(1)
                 await asyncio.sleep(0.05)
-                return work.sampler.seen > 5000
+                return work.sampler.sample_count > 5000
 
             await until(caught_up)
 
@@ -236,8 +237,12 @@ def test_who_finds_that_another_wrote_takes_that_up():
             other = Dictionary(note(1) * 4, "zlib", level=6, largest=256)
             await DictionaryStore(notes.bucket).put(other)
             said = DictionaryReference(other.hash.hex(), 1 << 40)
-            await notes.bucket.put(in_use_key(notes.topic), ActiveDictionaries(notes.topic, 7, (said,)).encode())
-            await notes.bucket.put(kept_key(notes.topic), StoredDictionaries(notes.topic, (said,)).encode())
+            await notes.bucket.put(
+                active_dictionaries_key(notes.topic), ActiveDictionaries(notes.topic, 7, (said,)).encode()
+            )
+            await notes.bucket.put(
+                stored_dictionaries_key(notes.topic), StoredDictionaries(notes.topic, (said,)).encode()
+            )
             await notes.publish(100)
 
             async def taken_up():
@@ -245,7 +250,7 @@ def test_who_finds_that_another_wrote_takes_that_up():
                 return work is not None and work.lease.epoch > 1 and work.sampler
 
             sampler = await until(taken_up)
-            assert (sampler.present.hash, sampler.in_use.version) == (other.hash, 7)
+            assert (sampler.active_dictionary.hash, sampler.active.version) == (other.hash, 7)
 
     run(tell)
 
@@ -254,7 +259,7 @@ def test_who_finds_that_another_wrote_takes_that_up():
 def test_documents_nobody_can_read_are_begun_again(value):
     async def tell(broker, connect):
         notes = await Notes.begin(broker)
-        for key in (in_use_key, kept_key):
+        for key in (active_dictionaries_key, stored_dictionaries_key):
             await notes.bucket.put(key(notes.topic), value)
         async with running(await connect()):
             await notes.publish(100)
@@ -307,14 +312,14 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
         kept = StoredDictionaries(
             notes.topic, (DictionaryReference(older.hash.hex(), 1000), DictionaryReference(old.hash.hex(), 1 << 40))
         )
-        await notes.bucket.put(kept_key(notes.topic), kept.encode())
+        await notes.bucket.put(stored_dictionaries_key(notes.topic), kept.encode())
         settings = replace(HABITS, tidy=0.1)
         async with running(await connect(), settings=settings):
             for _ in range(6):
                 await notes.publish(1)
             await until(lambda: gone(store, older))
             assert await store.get(old.hash) == old
-            assert [said.hash for said in (await notes.shelf.kept()).dictionaries] == [old.hash.hex()]
+            assert [said.hash for said in (await notes.shelf.read_stored()).dictionaries] == [old.hash.hex()]
 
     async def gone(store, dictionary):
         return await store.get(dictionary.hash) is None

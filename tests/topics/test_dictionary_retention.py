@@ -2,11 +2,13 @@
 
 import asyncio
 
+import pytest
+
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary
-from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference
-from thinwire.topics.dictionary_metadata import DictionaryMetadata
-from thinwire.topics.dictionary_retention import MARGIN, tidy
+from thinwire.errors import Superseded
+from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, StoredDictionaries
+from thinwire.topics.dictionary_metadata import RETENTION_MARGIN, DictionaryMetadata
 from thinwire.topics.names import DICTIONARIES, log_of, publisher_subjects
 
 TOPIC = "notes"
@@ -19,8 +21,8 @@ def dictionary(n):
 
 async def store(metadata, stored, expires):
     await metadata.store.put(stored)
-    kept = await metadata.kept()
-    await metadata.write_kept(kept.with_reference(DictionaryReference(stored.hash.hex(), expires)))
+    kept = await metadata.read_stored()
+    await metadata.write_stored(kept.with_reference(DictionaryReference(stored.hash.hex(), expires)))
 
 
 def run(check):
@@ -31,7 +33,8 @@ def run(check):
             metadata = DictionaryMetadata(bucket, TOPIC)
 
             async def tidy_at(now):
-                return await tidy(broker, metadata, bucket, await metadata.kept(), ActiveDictionaries(TOPIC), now)
+                stored = await metadata.read_stored()
+                return await metadata.delete_unneeded(broker, stored, ActiveDictionaries(TOPIC), now)
 
             await check(bucket, metadata, tidy_at)
 
@@ -43,10 +46,10 @@ def test_a_dictionary_that_no_message_needs_is_deleted():
         old, new = dictionary(1), dictionary(2)
         await store(metadata, old, 1000)
         await store(metadata, new, 5000)
-        assert len((await tidy_at(1000 + MARGIN)).dictionaries) == 2
-        kept = await tidy_at(1001 + MARGIN)
+        assert len((await tidy_at(1000 + RETENTION_MARGIN)).dictionaries) == 2
+        kept = await tidy_at(1001 + RETENTION_MARGIN)
         assert [one.hash for one in kept.dictionaries] == [new.hash.hex()]
-        assert await metadata.kept() == kept
+        assert await metadata.read_stored() == kept
         assert await metadata.store.get(old.hash) is None
         assert await metadata.store.get(new.hash) == new
 
@@ -58,7 +61,7 @@ def test_a_prolonged_dictionary_stays():
         used = dictionary(1)
         await store(metadata, used, 1000)
         await store(metadata, used, 3000)
-        kept = await tidy_at(2500 + MARGIN)
+        kept = await tidy_at(2500 + RETENTION_MARGIN)
         assert [one.expires for one in kept.dictionaries] == [3000]
 
     run(check)
@@ -69,7 +72,19 @@ def test_a_dictionary_of_another_topic_is_not_deleted():
         shared = dictionary(1)
         await store(metadata, shared, 1000)
         await store(DictionaryMetadata(bucket, "others"), shared, 9000)
-        assert not (await tidy_at(1001 + MARGIN)).dictionaries
+        assert not (await tidy_at(1001 + RETENTION_MARGIN)).dictionaries
         assert await metadata.store.get(shared.hash) == shared
+
+    run(check)
+
+
+def test_a_document_that_was_not_read_is_written_if_there_is_none_and_refused_otherwise():
+    async def check(bucket, metadata, tidy_at):
+        listed = StoredDictionaries(TOPIC, (DictionaryReference("ab" * 16, 1000),))
+        await metadata.write_stored(listed)
+        assert await metadata.read_stored() == listed
+        with pytest.raises(Superseded):
+            await DictionaryMetadata(bucket, TOPIC).write_stored(StoredDictionaries(TOPIC))
+        assert await metadata.read_stored() == listed
 
     run(check)

@@ -35,7 +35,7 @@ from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings
 from thinwire.services.registry.registry_service import RegistryService
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.testing import FaultScript, SimulatedProcess, draw_faults, run
-from thinwire.topics.dictionary_sampler import Terms
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes
 from thinwire.topics.leases import LeaseDocument, lease_key
 from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.names import DICTIONARIES, LEASES, log_of, publisher_subjects
@@ -145,7 +145,7 @@ class ServiceWorld:
         names = Random(f"names {self.report.seed}")
         with (
             patch("secrets.token_hex", lambda size: names.randbytes(size).hex()),
-            patch("thinwire.topics.dictionary_retention.MARGIN", 2.0),
+            patch("thinwire.topics.dictionary_metadata.RETENTION_MARGIN", 2.0),
         ):
             run(self._run())
         return self.report
@@ -210,7 +210,7 @@ class ServiceWorld:
             "checkpoint_seconds": random.choice((2.0, 60.0)),
         }
         sampler = SamplerSettings(
-            policy=RandomPolicy.name, terms=Terms(latency=1.0, shortest=5.0, longest=30.0), tidy=3.0
+            policy=RandomPolicy.name, lifetimes=DictionaryLifetimes(latency=1.0, shortest=5.0, longest=30.0), tidy=3.0
         )
         self._start_service("registry", lambda broker: RegistryService(broker, grace=random.choice((2.0, 10.0))))
         for name in ("t0", "t1"):

@@ -21,10 +21,10 @@ from thinwire.topics.dictionary_documents import (
     Decision,
     DictionaryReference,
     StoredDictionaries,
+    active_dictionaries_key,
+    decisions_key,
     decode_decisions,
-    in_use_key,
-    kept_key,
-    why_key,
+    stored_dictionaries_key,
 )
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, check_topic, log_of
@@ -81,17 +81,17 @@ class DictionaryBucket:
 
     async def in_use(self, topic: str | None) -> dict[str, ActiveDictionaries]:
         """Return the dictionaries that publishers may use, by topic."""
-        found = await self._values(in_use_key(topic) if topic else "topic.>")
+        found = await self._values(active_dictionaries_key(topic) if topic else "topic.>")
         return {document.topic: document for document in map(ActiveDictionaries.decode, found.values())}
 
     async def kept(self, topic: str | None = None) -> dict[str, StoredDictionaries]:
         """Return the stored dictionaries, by topic."""
-        found = await self._values(kept_key(topic) if topic else "kept.>")
+        found = await self._values(stored_dictionaries_key(topic) if topic else "kept.>")
         return {document.topic: document for document in map(StoredDictionaries.decode, found.values())}
 
     async def decisions(self, topic: str) -> list[Decision]:
         """Return the decisions about a topic, newest last."""
-        found = await self._values(why_key(topic))
+        found = await self._values(decisions_key(topic))
         return [decision for value in found.values() for decision in decode_decisions(value)]
 
     async def found(self, hash: str) -> Dictionary | None:

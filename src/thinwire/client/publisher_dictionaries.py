@@ -18,7 +18,7 @@ from thinwire.codec.dictionary_bindings import MAX_SLOT
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PeerFault, RegistryError, TransportClosed, TransportError
 from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference
-from thinwire.topics.dictionary_sampler import Terms
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes
 from thinwire.topics.names import dictionary_subject
 from thinwire.topics.topic_metadata import TopicMetadata
 
@@ -121,7 +121,7 @@ class PublisherDictionaries:
         self._send = send
         self._tasks = tasks
         self._wanted = wanted
-        self._latency = Terms().latency
+        self._latency = DictionaryLifetimes().latency
         self._announced_bytes = 0
         self._announced: ActiveDictionaries | None = None
         self._wake_up = asyncio.Event()

@@ -20,28 +20,38 @@ from typing import Annotated, Any, Self
 
 from thinwire.codec.dictionary_bindings import MAX_EXPIRY
 from thinwire.topics.document import Document, list_of
-from thinwire.topics.document_fields import Count, Number, Topic, check_mapping, choice, or_empty, pattern, whole
+from thinwire.topics.document_fields import (
+    Count,
+    Number,
+    StoredName,
+    Topic,
+    check_mapping,
+    choice,
+    or_empty,
+    pattern,
+    whole,
+)
 from thinwire.topics.names import check_topic
 
 MAX_REFERENCES = 1_024
-"""dictionaries in one document"""
+"""dictionaries in one document, at most"""
 MAX_DECISIONS = 50
-"""decisions that are stored"""
+"""decisions that are stored: the last ones"""
 _check_hash = pattern("[0-9a-f]{32}", "32 hexadecimal digits")
 Expiry = Annotated[int, whole(most=MAX_EXPIRY)]
 
 
-def in_use_key(topic: str) -> str:
+def active_dictionaries_key(topic: str) -> str:
     """Key of the active dictionaries of a topic."""
     return f"topic.{check_topic(topic)}"
 
 
-def kept_key(topic: str) -> str:
+def stored_dictionaries_key(topic: str) -> str:
     """Key of the stored dictionaries of a topic."""
     return f"kept.{check_topic(topic)}"
 
 
-def why_key(topic: str) -> str:
+def decisions_key(topic: str) -> str:
     """Key of the decisions about a topic's dictionaries."""
     return f"why.{check_topic(topic)}"
 
@@ -50,8 +60,8 @@ def why_key(topic: str) -> str:
 class DictionaryReference(Document):
     """A dictionary by its hash (hex).
 
-    expires: time (seconds since the epoch) after which no publisher uses it
-    parent: hash of the dictionary that it is stored as a difference to, "" if it is stored complete
+    expires: time (seconds since the epoch) after which no publisher uses the dictionary
+    parent: hash of another dictionary, if this one is stored as the difference to that one; "" if stored complete
     """
 
     hash: Annotated[str, _check_hash]
@@ -71,13 +81,14 @@ References = Annotated[tuple[DictionaryReference, ...], list_of(DictionaryRefere
 class ActiveDictionaries(Document):
     """The dictionaries that publishers of a topic may use. The version increases with every change.
 
-    seen, offset: number of sampled messages and the log offset of the last one at the time of writing
+    sample_count: number of frame bodies that the trainer had sampled when the document was written
+    offset: log offset of the message with the last of them
     """
 
     topic: Topic
     version: Count = 0
     dictionaries: References = ()
-    seen: Count = 0
+    sample_count: Annotated[Count, StoredName("seen")] = 0
     offset: Count = 0
 
     def farthest(self, now: float) -> DictionaryReference | None:
@@ -116,7 +127,7 @@ class StoredDictionaries(Document):
 
 
 def _check_reasons(field: str, value: Any) -> dict[str, float | int | str]:
-    """JSON has no infinity; such numbers are stored as text."""
+    """Check for the reasons of a decision. JSON has no infinity: such numbers are stored as text."""
     reasons = check_mapping(field, value or {})
     return {name: str(v) if isinstance(v, float) and not math.isfinite(v) else v for name, v in reasons.items()}
 
@@ -125,7 +136,10 @@ def _check_reasons(field: str, value: Any) -> dict[str, float | int | str]:
 class Decision(Document):
     """One decision about a topic's dictionaries and the numbers behind it.
 
-    travels: bytes of a new dictionary that every receiver fetches
+    kind: "withdraw": publishers stop using the active dictionary; "renew": it is announced again after its expiry
+    hash, expires: the active dictionary after the decision and its expiry; "" and 0 for none
+    travels: bytes of a new dictionary, which every publisher and subscriber fetches
+    why: the numbers behind the decision, by name
     """
 
     kind: Annotated[str, choice("keep", "prolong", "renew", "replace", "withdraw")]

@@ -1,7 +1,8 @@
 """Unpacked bodies of the frames in a topic log: the samples that dictionaries are trained on.
 
-Only slot bindings are tracked, no event state. A frame whose dictionary is unknown is skipped and the dictionary is
-noted, because a sampler needs only some of the messages.
+A slot is a number of one publisher: a packed frame contains the slot of its dictionary, and an earlier frame of kind
+BINDING binds that slot to the hash of the dictionary. Only these bindings are tracked, no event state. A frame whose
+dictionary is unknown is skipped and the dictionary is recorded, because a sample needs only some of the messages.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ from thinwire.wire.frame import DEFLATE_SLOT, MAX_FRAME, PACKED
 MAX_PUBLISHERS = 65_536
 """publishers whose slots are tracked"""
 MAX_CODECS = 8
+"""codecs of recently used dictionaries, at most"""
 SAMPLED = frozenset(
     {FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON, FrameKind.INTRODUCTION, FrameKind.PAYLOAD, FrameKind.AUDIT}
 )
 """kinds of frames that contain values of events"""
-_SHORT = MIN_PACKED_BYTES + 3
-_PLAIN = frozenset(bytes((head,)) for head in range(256) if head & 0x0F in SAMPLED and not head & PACKED)
-"""first bytes of sampled frames that are not packed; most of them are too short to be samples and need no parsing"""
+_MIN_SAMPLED_FRAME = MIN_PACKED_BYTES + 3
+"""bytes; a shorter frame that is not packed has a body that is too short for a sample"""
+_UNPACKED_HEADS = frozenset(bytes((head,)) for head in range(256) if head & 0x0F in SAMPLED and not head & PACKED)
+"""first bytes of frames in SAMPLED that are not packed; most of these frames are short and need no parsing"""
 
 
 class UnpackedBodies(Sequence[bytes]):
-    """Bodies of frames, each unpacked on access; empty if that fails.
+    """Bodies of frames, each unpacked on access; a body that cannot be unpacked is empty.
 
-    frames: with the codec of their slot; None if no dictionary is needed
+    frames: pairs of a frame and the codec of its slot, None if the frame needs no dictionary
     """
 
     def __init__(self, frames: Sequence[tuple[Frame, Codec | None]]) -> None:
@@ -60,7 +63,7 @@ class FrameBodies:
 
     find: returns a dictionary by hash, or None
     missing: hashes of dictionaries that frames need and `find` does not return
-    unbound: publishers that used a slot before its binding was read: their key frames precede the first message
+    unbound: publishers that used a slot whose binding is in a message before the first one read
     """
 
     def __init__(self, find: FindDictionary) -> None:
@@ -71,7 +74,7 @@ class FrameBodies:
         self._codecs: OrderedDict[bytes, Codec] = OrderedDict()
 
     def read(self, publisher: str, message: bytes) -> UnpackedBodies:
-        """Return the bodies of a message that are long enough to be packed. Unreadable frames are skipped."""
+        """Return the bodies of a message that are long enough for packing. Unreadable frames are skipped."""
         found: list[tuple[Frame, Codec | None]] = []
         for frame in _frames(message):
             self._update_slots(publisher, frame)
@@ -101,7 +104,7 @@ class FrameBodies:
                 self.bind(publisher, binding.slot, binding.hash)
 
     def _codec(self, publisher: str, slot: int) -> Codec | None:
-        """The codec of a slot. A missing binding or dictionary is noted."""
+        """The codec of a slot. A missing binding or dictionary is recorded."""
         hash = self._slots.get(publisher, {}).get(slot)
         if hash is None:
             self.unbound.add(publisher)
@@ -123,8 +126,9 @@ def _is_long(frame: Frame) -> bool:
 
 
 def _frames(message: bytes) -> Iterator[Frame]:
-    """The frames of a message that can be samples or bindings, up to the first malformed one."""
+    """Yield the frames of a message that can be samples or bindings. Frames that cannot be parsed are skipped."""
     with suppress(PeerFault):
         for raw in split(message):
-            if len(raw) >= _SHORT or raw[:1] not in _PLAIN:
-                yield read(raw)
+            if len(raw) >= _MIN_SAMPLED_FRAME or raw[:1] not in _UNPACKED_HEADS:
+                with suppress(PeerFault):
+                    yield read(raw)

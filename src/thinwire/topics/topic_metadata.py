@@ -168,7 +168,7 @@ class TopicMetadata:
 
     async def active_dictionaries(self) -> ActiveDictionaries | None:
         """Return the dictionaries that publishers may use, or None if no dictionary trainer serves the topic."""
-        return await DictionaryMetadata(await self._broker.bucket(DICTIONARIES), self.name).in_use()
+        return await DictionaryMetadata(await self._broker.bucket(DICTIONARIES), self.name).read_active()
 
     @property
     def dictionary_bytes(self) -> int:

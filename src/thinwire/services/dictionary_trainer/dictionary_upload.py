@@ -14,7 +14,7 @@ from thinwire.dictionaries.policies import Keep, Proposal, Replace
 from thinwire.errors import ConfigError, CorruptDictionary
 from thinwire.topics.dictionary_documents import MAX_REFERENCES, ActiveDictionaries
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
-from thinwire.topics.dictionary_sampler import Sampler, Terms
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes, Sampler
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
 
@@ -62,12 +62,12 @@ async def upload_dictionary(
     metadata = DictionaryMetadata(await broker.bucket(DICTIONARIES), topic)
     sampler = await _restore_sampler(metadata, ManualPolicy(dictionary, by), seconds)
     # Before its own decision a sampler may withdraw dictionaries that the store has lost.
-    while (action := sampler.decide(now)) is not None:
-        await metadata.write(action)
-        sampler.done(action)
+    while (update := sampler.decide(now)) is not None:
+        await metadata.write_update(update)
+        sampler.mark_written(update)
         await metadata.write_decisions(sampler.decisions)
-        await broker.send(dictionary_subject(topic), action.in_use.encode())
-    announced = next((found for found in sampler.in_use.dictionaries if found.name == dictionary.hash), None)
+        await broker.send(dictionary_subject(topic), update.active.encode())
+    announced = next((found for found in sampler.active.dictionaries if found.name == dictionary.hash), None)
     if announced is None:
         raise ConfigError("the topic already has the maximum number of dictionaries", topic=topic, limit=MAX_REFERENCES)
     size = next((decision.travels for decision in reversed(sampler.decisions) if decision.hash == announced.hash), 0)
@@ -75,14 +75,15 @@ async def upload_dictionary(
 
 
 async def _restore_sampler(metadata: DictionaryMetadata, policy: ManualPolicy, seconds: float) -> Sampler:
-    in_use = await metadata.in_use() or ActiveDictionaries(metadata.topic)
-    terms = Terms(shortest=seconds, longest=seconds)
-    kept, present, decisions = await metadata.kept(), await _present(metadata, in_use), await metadata.decisions()
-    return Sampler(policy, in_use, kept, present, terms=terms, decisions=decisions)
+    active = await metadata.read_active() or ActiveDictionaries(metadata.topic)
+    stored, decisions = await metadata.read_stored(), await metadata.read_decisions()
+    dictionary = await _find_active_dictionary(metadata, active)
+    lifetimes = DictionaryLifetimes(shortest=seconds, longest=seconds)
+    return Sampler(policy, active, stored, dictionary, lifetimes=lifetimes, decisions=decisions)
 
 
-async def _present(metadata: DictionaryMetadata, in_use: ActiveDictionaries) -> Dictionary | None:
+async def _find_active_dictionary(metadata: DictionaryMetadata, active: ActiveDictionaries) -> Dictionary | None:
     try:
-        return await metadata.store.get(in_use.dictionaries[0].name) if in_use.dictionaries else None
+        return await metadata.store.get(active.dictionaries[0].name) if active.dictionaries else None
     except CorruptDictionary:
         return None

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol import Broker, Bucket, LogReader
+from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.clock import Clock
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.policies.policy_catalogue import FAST, create_policy
@@ -19,8 +19,7 @@ from thinwire.dictionaries.topology import Topology
 from thinwire.errors import PeerFault, Superseded, TransportClosed, TransportError
 from thinwire.topics.dictionary_documents import ActiveDictionaries, Decision
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
-from thinwire.topics.dictionary_retention import tidy
-from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
+from thinwire.topics.dictionary_sampler import DictionaryLifetimes, DictionaryUpdate, Sampler
 from thinwire.topics.dictionary_store import DictionaryCache
 from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.leases import Lease
@@ -52,14 +51,14 @@ class SamplerSettings:
     """Settings of the dictionary trainer.
 
     policy: name of the dictionary policy, as listed by `thinwire.dictionaries.policies`
-    terms: lifetimes of dictionaries
+    lifetimes: limits of the lifetimes of dictionaries
     budget: CPU time for packing a message, as a multiple of deflate's; at 1 denser codecs are used
     pulse: seconds between two decisions
     tidy: seconds between two runs of retention
     """
 
     policy: str = "ours"
-    terms: Terms = field(default_factory=Terms)
+    lifetimes: DictionaryLifetimes = field(default_factory=DictionaryLifetimes)
     budget: float = FAST
     pulse: float = 0.5
     tidy: float = 300.0
@@ -96,8 +95,7 @@ class TopicSampling:
         """Sample until stopped. Raises `Superseded` if another trainer has written."""
         log = log_of(self.topic)
         await self._broker.ensure_log(log, [publisher_subjects(self.topic)])
-        self._bucket: Bucket = await self._broker.bucket(DICTIONARIES)
-        self._metadata = DictionaryMetadata(self._bucket, self.topic, self.lease.epoch)
+        self._metadata = DictionaryMetadata(await self._broker.bucket(DICTIONARIES), self.topic, self.lease.epoch)
         self.sampler = await self._restore_sampler()
         span = await self._broker.span(log)
         first = max(self.sampler.offset + 1, span.first, span.last + 1 - MAX_BACKLOG)
@@ -108,20 +106,20 @@ class TopicSampling:
             await reader.close()
 
     async def _restore_sampler(self) -> Sampler:
-        in_use, kept = await self._metadata.in_use(), await self._metadata.kept()
-        self._written = await self._metadata.decisions()
-        if in_use is None:
+        active, stored = await self._metadata.read_active(), await self._metadata.read_stored()
+        self._written = await self._metadata.read_decisions()
+        if active is None:
             # The last version is unknown and versions must increase; time does.
-            in_use = ActiveDictionaries(self.topic, version=int(self.clock.now()))
-        newest = in_use.dictionaries[0] if in_use.dictionaries else None
-        present = await self._fetch(newest.name) if newest is not None else None
+            active = ActiveDictionaries(self.topic, version=int(self.clock.now()))
+        dictionary = await self._fetch(active.dictionaries[0].name) if active.dictionaries else None
         selected = create_policy(self.settings.policy, self.topology(), self.settings.budget)
-        return Sampler(selected, in_use, kept, present, terms=self.settings.terms, decisions=self._written)
+        lifetimes = self.settings.lifetimes
+        return Sampler(selected, active, stored, dictionary, lifetimes=lifetimes, decisions=self._written)
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
         checked = decided = tidied = now()
-        seen, read = self.sampler.seen, 0
+        seen, read = self.sampler.sample_count, 0
         while not self._stopping:
             stored = await reader.next(self.settings.pulse)
             if stored is not None:
@@ -134,8 +132,8 @@ class TopicSampling:
             if now() - checked < self.settings.pulse:
                 continue
             checked = now()
-            if self.sampler.seen != seen or now() - decided >= IDLE_POLLS * self.settings.pulse:
-                seen, decided = self.sampler.seen, now()
+            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.pulse:
+                seen, decided = self.sampler.sample_count, now()
                 await self._attempt(self._decide())
             if now() - tidied >= self.settings.tidy:
                 tidied = now()
@@ -143,22 +141,22 @@ class TopicSampling:
 
     async def _decide(self) -> None:
         await self._look_up_missing()
-        self.sampler.reach(self.topology())
+        self.sampler.set_topology(self.topology())
         # Training takes seconds and runs in a thread, so that leases are renewed meanwhile.
-        action = await asyncio.to_thread(self.sampler.decide, self.clock.now())
-        if action is not None:
-            await self._apply(action)
+        update = await asyncio.to_thread(self.sampler.decide, self.clock.now())
+        if update is not None:
+            await self._apply(update)
         if self.sampler.decisions != self._written:
             await self._metadata.write_decisions(self.sampler.decisions)
             self._written = self.sampler.decisions
 
-    async def _apply(self, action: Action) -> None:
-        await self._metadata.write(action)
-        await self._broker.send(dictionary_subject(self.topic), action.in_use.encode())
-        if action.dictionary is not None:
-            self._dictionaries.keep(action.dictionary)
-        self.sampler.done(action)
-        decision = action.decision
+    async def _apply(self, update: DictionaryUpdate) -> None:
+        await self._metadata.write_update(update)
+        await self._broker.send(dictionary_subject(self.topic), update.active.encode())
+        if update.dictionary is not None:
+            self._dictionaries.keep(update.dictionary)
+        self.sampler.mark_written(update)
+        decision = update.decision
         _log.info("%s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
 
     async def _look_up_missing(self) -> None:
@@ -204,11 +202,12 @@ class TopicSampling:
     async def _tidy(self) -> None:
         """Delete unneeded dictionaries; restore the active one if it is missing in the store."""
         sampler = self.sampler
-        if sampler.present is not None and await self._fetch(sampler.present.hash) is None:
-            _log.warning("%s: storing missing dictionary %s again", self.topic, sampler.present.hash.hex())
-            await self._metadata.store.put(sampler.present)
-        kept = await tidy(self._broker, self._metadata, self._bucket, sampler.kept, sampler.in_use, self.clock.now())
-        sampler.clear(kept)
+        if sampler.active_dictionary is not None and await self._fetch(sampler.active_dictionary.hash) is None:
+            _log.warning("%s: storing missing dictionary %s again", self.topic, sampler.active_dictionary.hash.hex())
+            await self._metadata.store.put(sampler.active_dictionary)
+        sampler.stored = await self._metadata.delete_unneeded(
+            self._broker, sampler.stored, sampler.active, self.clock.now()
+        )
 
     async def _attempt(self, call: Awaitable[None]) -> None:
         """Await a call; after an error of the broker it is repeated at the next poll."""
