@@ -97,6 +97,17 @@ def test_too_few_events_train_no_dictionary():
     assert train_dictionary([batch(EVENTS[:5])], SCHEMA, JSON.stream_config(SCHEMA, {}), EventClock(SCHEMA)) is None
 
 
+def test_a_dictionary_is_trained_on_the_training_part_if_the_first_chunk_has_no_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("thinwire.analysis.analysis_run.TRAINING_EVENTS", 300)
+    events = [event if not 450 <= n < 750 else {**event, "n": "many"} for n, event in enumerate(EVENTS)]
+    rows = [RecordedEvent(float(BEGIN + n), "doors.jsonl", n + 1, event) for n, event in enumerate(events)]
+    write_sorted(WorkFolder(tmp_path).sorted_folder, rows)
+    strategies = [replace(JSON, packing="dictionary")]
+    report = analyze_sorted(WorkFolder(tmp_path), AnalysisRequest("doors", strategies, schema=SCHEMA, chunk=300))
+    assert (report.rejected, report.chosen.outcome.events) == (300, 150)
+    assert report.chosen.outcome.start.dictionary > 0
+
+
 def test_an_analysis_trains_on_the_first_part_and_plans_with_the_dictionary(tmp_path):
     rows = [RecordedEvent(float(BEGIN + n), "doors.jsonl", n + 1, event) for n, event in enumerate(EVENTS)]
     folder = WorkFolder(tmp_path)

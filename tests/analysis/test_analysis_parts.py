@@ -29,7 +29,7 @@ from thinwire.analysis import (
     render_page,
 )
 from thinwire.analysis.event_columns import EventClock, to_batch, to_events
-from thinwire.analysis.event_files import RecordedEvent, read_events
+from thinwire.analysis.event_files import MAX_LINE, RecordedEvent, read_events
 from thinwire.analysis.property_cost import measure_property_costs
 from thinwire.analysis.strategy_choice import choose_strategy, pareto_front
 from thinwire.analysis.work_folder import SortedEvents, write_sorted
@@ -139,9 +139,9 @@ def test_a_cut_puts_every_instant_on_one_side(instants, share):
         events = SortedEvents(Path(folder) / "sorted")
         if times[0] == times[-1]:
             with pytest.raises(ConfigError, match="too few instants"):
-                events.cut(share)
+                events.find_first_held_out(share)
             return
-        cut = events.cut(share)
+        cut = events.find_first_held_out(share)
     assert times[cut - 1] < times[cut]
     assert cut <= max(share * len(times), times.count(times[0]))
 
@@ -153,8 +153,8 @@ def test_bad_lines_are_counted_and_sampled(tmp_path):
     rejects = Rejects()
     assert [read.event["t"] for read in read_events(path, rejects)] == [1, 2, 3]
     assert rejects.count == 3
-    assert [reject.line for reject in rejects.sample] == [2, 3, 6]
-    assert "not JSON" in rejects.sample[0].reason
+    assert [reject.line for reject in rejects.examples] == [2, 3, 6]
+    assert "not JSON" in rejects.examples[0].reason
 
 
 def test_tables_and_text_give_the_same_events(tmp_path):
@@ -164,9 +164,48 @@ def test_tables_and_text_give_the_same_events(tmp_path):
     rejects = Rejects()
     assert [read.event for read in read_events(tmp_path / "a.csv", rejects)] == events
     assert [read.event for read in read_events(tmp_path / "a.parquet", rejects)] == events
-    assert [(reject.line, reject.reason) for reject in rejects.sample] == [(3, "1 fields, 4 columns")]
-    with pytest.raises(ConfigError, match="names end in"):
-        read_events(tmp_path / "a.xls", rejects)
+    assert [(reject.line, reject.reason) for reject in rejects.examples] == [(3, "1 fields, 4 columns")]
+    for name, complaint in {"a.xls": "names end in", "a.parquet.gz": "name it .parquet"}.items():
+        with pytest.raises(ConfigError, match=complaint):
+            list(read_events(tmp_path / name, rejects))
+
+
+def test_a_line_may_have_the_largest_length(tmp_path):
+    longest = json.dumps({"text": "x" * (MAX_LINE - len('{"text": ""}'))})
+    assert len(longest) == MAX_LINE
+    for end in ("\n", "\r\n", ""):
+        (tmp_path / "a.jsonl").write_text("{}\n" + longest + " \n" + longest + end, newline="")
+        rejects = Rejects()
+        assert [read.line for read in read_events(tmp_path / "a.jsonl", rejects)] == [1, 3]
+        assert [(reject.line, len(reject.text)) for reject in rejects.examples] == [(2, 200)]
+
+
+def test_csv_that_cannot_be_parsed_is_rejected(tmp_path):
+    path, rejects = tmp_path / "a.csv", Rejects()
+    path.write_text("room,text\nr1," + "x" * 200_000 + "\nr2,y\rz\nr3,fine\n", newline="")
+    assert [read.event["room"] for read in read_events(path, rejects)] == ["r3"]
+    assert [reject.line for reject in rejects.examples] == [2, 3]
+    assert all(reject.reason.startswith("not CSV") for reject in rejects.examples)
+    for header in (b"", b"\xff,text", b"room," + b"x" * 200_000, b"x" * (MAX_LINE + 1)):
+        path.write_bytes(header + b"\nr1,warm\n")
+        with pytest.raises(ConfigError, match="must have the column names"):
+            list(read_events(path, rejects))
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path):
+    rejects = Rejects()
+    for name, text in {"a.jsonl": '{"room":"r1"}\n', "a.csv": "room\nr1\n"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+        assert [read.event for read in read_events(tmp_path / name, rejects)] == [{"room": "r1"}]
+    assert rejects.count == 0
+
+
+def test_the_text_of_a_reject_can_be_written_to_files(tmp_path):
+    path, rejects = tmp_path / "a.jsonl", Rejects()
+    path.write_bytes(b"\xff\n" + b"\xff" * (MAX_LINE + 1))
+    assert list(read_events(path, rejects)) == []
+    assert [reject.reason for reject in rejects.examples] == ["not UTF-8 text", f"longer than {MAX_LINE} characters"]
+    assert all(reject.text.encode().startswith(b"\\udcff") for reject in rejects.examples)
 
 
 def test_events_become_columns_and_events_again():
@@ -181,7 +220,7 @@ def test_events_become_columns_and_events_again():
     events = [{"room": "a", "air": {"heat": 20.5}, "raw": {"x": [1, None]}}, {"room": "b", "air": {"heat": 2.0}}]
     converted = to_batch([*events, {"room": "a", "air": 5}, {"room": "a", "air": {"heat": "x"}}], schema)
     assert to_events(converted.batch, schema) == events
-    assert [index for index, _ in converted.unfit] == [2, 3]
+    assert [index for index, _ in converted.rejected] == [2, 3]
 
 
 def test_clocks_read_every_form_of_time():
@@ -218,9 +257,10 @@ def test_the_choice_meets_the_goal():
     assert choose_strategy([*savings, late], Goal(level="exact", max_linger=10.0)) is late
     with pytest.raises(ConfigError, match="no such level"):
         choose_strategy(savings, Goal(level="2 %"))
-    broken = replace(savings[0], outcome=replace(savings[0].outcome, missing=1))
-    with pytest.raises(ConfigError, match="keeps its bounds"):
-        choose_strategy([broken])
+    for count in ("missing", "unexpected"):
+        broken = replace(savings[0], outcome=replace(savings[0].outcome, **{count: 1}))
+        with pytest.raises(ConfigError, match="keeps its bounds"):
+            choose_strategy([broken])
 
 
 def test_the_choice_is_on_the_front_if_savings_are_nearly_equal():

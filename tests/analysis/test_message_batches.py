@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.analysis.message_batches import FENCE_AFTER, MessageBatcher, SocketBytes
+from thinwire.analysis.message_batches import FENCE_AFTER, MessageBatcher, SocketByteCounter
 from thinwire.client.outbox import Outbox
 from thinwire.codec import StreamEncoder
 from thinwire.errors import ConfigError
@@ -110,15 +110,15 @@ def test_invalid_lingers_are_rejected(linger):
 
 
 def test_pauses_cost_headers_and_heartbeats_of_the_broker():
-    swift, slow, silent = (SocketBytes.of_topic("rooms") for _ in range(3))
+    swift, slow, silent = (SocketByteCounter.for_topic("rooms") for _ in range(3))
     plain = swift.count_message(100)
     assert slow.count_message(100, idle=FENCE_AFTER) > plain
     assert silent.count_message(100, idle=12.0) > slow.count_message(100, idle=FENCE_AFTER)
-    assert SocketBytes.of_json("rooms").count_message(100, idle=FENCE_AFTER) == SocketBytes.of_json(
+    assert SocketByteCounter.for_json("rooms").count_message(100, idle=FENCE_AFTER) == SocketByteCounter.for_json(
         "rooms"
     ).count_message(100)
 
 
 def test_a_payload_is_counted_twice():
-    one, other = SocketBytes.of_topic("rooms"), SocketBytes.of_topic("rooms")
+    one, other = SocketByteCounter.for_topic("rooms"), SocketByteCounter.for_topic("rooms")
     assert other.count_message(150) - one.count_message(120) == 60

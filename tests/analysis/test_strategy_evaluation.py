@@ -9,7 +9,7 @@ import pytest
 
 from thinwire.analysis import EXACT, Level, Strategy, evaluate
 from thinwire.analysis.json_baseline import compact_json, measure_json, merge_baselines
-from thinwire.analysis.message_batches import ROUND_TRIP, MessageBatcher, SocketBytes
+from thinwire.analysis.message_batches import ROUND_TRIP, MessageBatcher, SocketByteCounter
 from thinwire.analysis.property_cost import find_ranges
 from thinwire.analysis.strategies import merge_outcomes
 from thinwire.codec import StreamDecoder, StreamEncoder
@@ -79,7 +79,7 @@ def test_messages_and_sockets_follow_from_the_frames():
     frames, *_ = run_event_by_event(WHOLE, SCHEMA, BUSY, RANGES)
     found = evaluate(batches(WHOLE), SCHEMA, [BUSY], RANGES)[0]
     # the frames of the start and of the end are sent in messages of their own
-    batcher, sockets = MessageBatcher(BUSY.linger, round_trip=ROUND_TRIP), SocketBytes.of_topic(SCHEMA.name)
+    batcher, sockets = MessageBatcher(BUSY.linger, round_trip=ROUND_TRIP), SocketByteCounter.for_topic(SCHEMA.name)
     messages = []
     ending = len(frames) - found.end.frames
     for part in (frames[:STARTING], frames[STARTING:ending], frames[ending:]):
@@ -88,7 +88,9 @@ def test_messages_and_sockets_follow_from_the_frames():
         messages += batcher.close()
     assert found.total.messages == len(messages)
     assert found.total.message == sum(message.size for message in messages)
-    assert found.total.link == sum(sockets.count_message(m.size, idle=m.idle, is_key=m.starts_round) for m in messages)
+    assert found.total.link == sum(
+        sockets.count_message(m.size, idle=m.idle, starts_round=m.starts_round) for m in messages
+    )
     assert found.running.messages < found.running.frames
 
 
@@ -110,7 +112,12 @@ def test_segments_add_up_to_the_whole():
     cuts = [0, 400, 700, WHOLE.num_rows]
     parts = [
         evaluate(
-            [WHOLE.slice(a, b - a)], SCHEMA, [BUSY], RANGES, warm=[WHOLE.slice(0, a)] if a else [], begin=whole.begin
+            [WHOLE.slice(a, b - a)],
+            SCHEMA,
+            [BUSY],
+            RANGES,
+            warm_up=[WHOLE.slice(0, a)] if a else [],
+            stream_begin=whole.begin,
         )[0]
         for a, b in pairwise(cuts)
     ]
@@ -126,7 +133,9 @@ def test_segments_add_up_to_the_whole():
 def test_a_short_warm_up_gives_similar_figures():
     whole = evaluate([WHOLE], SCHEMA, [BUSY], RANGES)[0]
     first = evaluate([WHOLE.slice(0, 600)], SCHEMA, [BUSY], RANGES)
-    second = evaluate([WHOLE.slice(600)], SCHEMA, [BUSY], RANGES, warm=[WHOLE.slice(480, 120)], begin=whole.begin)
+    second = evaluate(
+        [WHOLE.slice(600)], SCHEMA, [BUSY], RANGES, warm_up=[WHOLE.slice(480, 120)], stream_begin=whole.begin
+    )
     [merged] = merge_outcomes([*first, *second])
     assert merged.total.frame == pytest.approx(whole.total.frame, rel=0.02)
 
@@ -152,7 +161,7 @@ def test_json_baselines_have_the_bytes_of_compact_json():
     ]
     assert (plain.events, plain.messages, plain.raw) == (len(lines), len(lines), sum(map(len, lines)))
     assert plain.message == plain.raw
-    sockets = SocketBytes.of_json(SCHEMA.name)
+    sockets = SocketByteCounter.for_json(SCHEMA.name)
     assert plain.link == sum(sockets.count_message(len(line)) for line in lines)
     assert batched.message == plain.raw + len(lines) + batched.messages
     assert batched.messages < plain.messages

@@ -158,7 +158,7 @@ def test_missing_and_unreadable_files_are_named(spark, tmp_path):
 def test_a_task_can_be_sent_to_executors(tmp_path):
     level = Level("as asked", requested=(("flow", "1%"), ("speed", 2.0)))
     chunks, ranges = [Chunk(0, 5, 9, 4)], {"flow": (1.0, 2.5)}
-    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), chunks, begin=1.5, ranges=ranges)
+    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), chunks, 5, begin=1.5, ranges=ranges)
     copy = pickle.loads(pickle.dumps(task))
     assert replace(copy, folder=task.folder) == task
     assert copy.folder.path == tmp_path

@@ -1,8 +1,10 @@
 """The analysis of recorded events, in this process or as tasks of Spark.
 
-The events are sorted into a work folder and split in time: schema and ranges come from the training part, all figures
-from the held-out part. The held-out part is cut into chunks. Independent cells first convert the chunks to columns,
-then evaluate each group of strategies on each chunk. A `CellRunner` runs the cells; their results are JSON.
+The events are sorted into a work folder and split in time: schema and ranges come from the training part, all
+measurements from the held-out part, which is divided into chunks. The work is divided into cells: a cell has the
+arguments of one call of `_run_cell`, and its result is a JSON object. Cells do not depend on each other, so a
+`CellRunner` may run them in any order and in other processes. The cells of the first step convert the chunks to columns
+and find the ranges; those of the second step evaluate each group of strategies on each chunk.
 
 >>> from tempfile import TemporaryDirectory
 >>> from thinwire.analysis.work_folder import write_sorted
@@ -28,7 +30,15 @@ from typing import Any
 import pyarrow as pa
 
 from thinwire.analysis.event_columns import EventClock, to_batch
-from thinwire.analysis.event_files import HEAD, RecordedEvent, Reject, Rejects, TimeReader, read_events, serialize_event
+from thinwire.analysis.event_files import (
+    HEAD_EVENTS,
+    RecordedEvent,
+    Reject,
+    Rejects,
+    TimeReader,
+    read_events,
+    serialize_event,
+)
 from thinwire.analysis.json_baseline import Baseline, measure_json, merge_baselines
 from thinwire.analysis.property_cost import (
     MAX_SCHEMA_EVENTS,
@@ -61,13 +71,13 @@ from thinwire.schema.inference import explain
 
 CHUNK = 200_000
 """events of a chunk"""
-WARM_EVENTS = 20
-"""events of each source that warm up a publisher before a chunk"""
+WARM_UP_EVENTS = 20
+"""events of each source that a publisher encodes before a chunk, so that it does not start without a state"""
 JSON_FRAMES_WEIGHT, JSON_BASELINE_WEIGHT = 12.0, 3.0
-"""relative to strategies with compact frames"""
+"""cost of a cell relative to one that evaluates strategies with compact frames"""
 
 Cell = dict[str, Any]
-"""arguments of one call, JSON values"""
+"""keyword arguments of one call, JSON values"""
 Results = list[Mapping[str, Any]]
 CellRunner = Callable[[Callable[..., Mapping[str, Any]], Sequence[Cell], Callable[[Cell], float]], Results]
 """calls a function with every cell; the last argument is the relative cost of a cell"""
@@ -82,12 +92,13 @@ def run_sequentially(
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What to analyse.
+    """The options of an analysis.
 
-    topic: name of the topic; strategies: to evaluate; goal: requirements of the plan
-    share: of the events that are the training part; chunk: events of a chunk
+    topic: name of the topic in the report and the plan
+    strategies: the strategies to evaluate; goal: requirements that the strategy of the plan meets
+    share: share of the events that form the training part; chunk: number of events of a chunk
     rate: events per second, for events without a time
-    schema: of the events; by default inferred, with `dimensions` and `time` if they are given
+    schema: schema of the events; by default inferred, with `dimensions` and `time` if they are given
     """
 
     topic: str
@@ -102,9 +113,9 @@ class AnalysisRequest:
 
     def __post_init__(self) -> None:
         if self.chunk < 1:
-            raise ConfigError("a chunk has at least one event", chunk=self.chunk)
+            raise ConfigError("a chunk must have at least one event", chunk=self.chunk)
         if not self.strategies:
-            raise ConfigError("an analysis needs strategies", strategies=0)
+            raise ConfigError("an analysis needs at least one strategy", strategies=0)
 
 
 def analyze_files(paths: Sequence[Path], request: AnalysisRequest) -> AnalysisReport:
@@ -112,7 +123,7 @@ def analyze_files(paths: Sequence[Path], request: AnalysisRequest) -> AnalysisRe
     rejects = Rejects()
     events = [event for path in paths for event in read_events(path, rejects)]
     with open_work_folder() as folder:
-        reader = create_time_reader([event.event for event in events[:HEAD]], request)
+        reader = create_time_reader([event.event for event in events[:HEAD_EVENTS]], request)
         if reader is not None:
             events = _add_times(events, reader, rejects)
             request = replace(request, time=reader.name)
@@ -121,7 +132,10 @@ def analyze_files(paths: Sequence[Path], request: AnalysisRequest) -> AnalysisRe
 
 
 def create_time_reader(head: Sequence[Mapping[str, Any]], request: AnalysisRequest) -> TimeReader | None:
-    """Return the reader of event times, or None if the request has a rate. Without a schema, the head shows it."""
+    """Return the reader of event times, or None if the request has a rate.
+
+    head: the first events, from which the schema of the times is inferred if the request has none
+    """
     if request.rate:
         return None
     if request.schema is not None:
@@ -132,46 +146,51 @@ def create_time_reader(head: Sequence[Mapping[str, Any]], request: AnalysisReque
 
 
 def _add_times(events: Sequence[RecordedEvent], reader: TimeReader, rejects: Rejects) -> list[RecordedEvent]:
-    timed = []
-    for first in range(0, len(events), BATCH_ROWS):
-        batch = events[first : first + BATCH_ROWS]
+    with_time = []
+    for start in range(0, len(events), BATCH_ROWS):
+        batch = events[start : start + BATCH_ROWS]
         for event, seconds in zip(batch, reader.seconds([event.event for event in batch]), strict=True):
             if seconds is None:
                 rejects.add(event.file, event.line, serialize_event(event.event), reader.reason)
             else:
-                timed.append(event._replace(seconds=seconds))
-    return timed
+                with_time.append(event._replace(seconds=seconds))
+    return with_time
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of the held-out events: their rows among all sorted events. `rows` of them fit the schema."""
+    """A part of the held-out events: the sorted events from index `first` up to, not including, `end`.
+
+    rows: number of events in it that fit the schema
+    """
 
     number: int
     first: int
-    last: int
+    end: int
     rows: int = 0
 
 
 @dataclass(frozen=True)
 class AnalysisTask:
-    """What every cell needs.
+    """The data that every cell needs.
 
-    begin: time of the first held-out event; None if events have no time
+    held_out: index of the first held-out event; begin: its time, None if events have no time
+    chunks: the chunks with rows
     """
 
     folder: WorkFolder
     schema: Schema
     strategies: Sequence[Strategy]
     chunks: Sequence[Chunk]
+    held_out: int
     rate: float | None = None
     begin: float | None = None
     ranges: Ranges = field(default_factory=dict)
 
-    def clock(self, number: int, warm_rows: int = 0) -> EventClock:
+    def clock(self, number: int, warm_up_rows: int = 0) -> EventClock:
         """Return the clock of a chunk with warm-up rows before it."""
         earlier = sum(chunk.rows for chunk in self.chunks if chunk.number < number)
-        return EventClock(self.schema, self.rate, earlier - warm_rows)
+        return EventClock(self.schema, self.rate, earlier - warm_up_rows)
 
 
 def analyze_sorted(
@@ -182,46 +201,45 @@ def analyze_sorted(
     events = folder.events
     if len(events) < 2:
         raise ConfigError("an analysis needs events: some for training and some held out", events=len(events))
-    cut = events.cut(request.share, timed=not request.rate)
+    held_out = events.find_first_held_out(request.share, has_times=not request.rate)
     schema, reasons = request.schema, dict[str, str]()
     if schema is None:
-        sample = events.sample(0, cut, MAX_SCHEMA_EVENTS)
+        sample = events.sample(0, held_out, MAX_SCHEMA_EVENTS)
         found = explain(
             sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS
         )
         schema, reasons = found.schema, dict(found.reasons)
-    starts = range(cut, len(events), request.chunk)
+    starts = range(held_out, len(events), request.chunk)
     chunks = [Chunk(number, start, min(len(events), start + request.chunk)) for number, start in enumerate(starts)]
-    task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, request.rate), run, rejects)
-    training = TrainingSummary(schema, task.ranges, cut, reasons)
-    return _report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
+    task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, held_out, request.rate), run, rejects)
+    training = TrainingSummary(schema, task.ranges, held_out, reasons)
+    return _create_report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 
 
 def _prepare(task: AnalysisTask, run: CellRunner, rejects: Rejects) -> AnalysisTask:
     """Write the chunks as columns and find the ranges of the training part."""
-    cut, size = task.chunks[0].first, task.chunks[0].last - task.chunks[0].first
-    cells = [{"kind": "chunk", "weight": c.last - c.first, "number": c.number} for c in task.chunks]
-    spans = [(first, min(cut, first + size)) for first in range(0, cut, size)]
-    cells += [{"kind": "ranges", "weight": last - first, "first": first, "last": last} for first, last in spans]
+    size = task.chunks[0].end - task.chunks[0].first
+    cells = [{"kind": "convert", "weight": c.end - c.first, "number": c.number} for c in task.chunks]
+    spans = [(first, min(task.held_out, first + size)) for first in range(0, task.held_out, size)]
+    cells += [{"kind": "ranges", "weight": end - first, "first": first, "end": end} for first, end in spans]
     results = _run_cells(task, cells, run)
-    written, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
-    for result in written:
+    converted, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
+    for result in converted:
         rejects.extend(result["rejected"], [Reject(*fields) for fields in result["rejects"]])
-    pairs = zip(task.chunks, written, strict=True)
+    pairs = zip(task.chunks, converted, strict=True)
     chunks = [replace(chunk, rows=result["rows"]) for chunk, result in pairs if result["rows"]]
     if not chunks:
-        reason = rejects.sample[-1].reason if rejects.sample else ""
-        raise ConfigError(
-            f"no event of the held-out part fits the schema of the first part: {reason}", rejected=rejects.count
-        )
-    task.folder.write_warm_rows(task.schema, [chunk.number for chunk in task.chunks], WARM_EVENTS)
+        reason = rejects.examples[-1].reason if rejects.examples else ""
+        detail = f"no event of the held-out part fits the schema of the training part: {reason}"
+        raise ConfigError(detail, rejected=rejects.count)
+    task.folder.write_warm_up_rows(task.schema, [chunk.number for chunk in task.chunks], WARM_UP_EVENTS)
     return replace(
-        task, chunks=chunks, begin=written[0]["begin"], ranges=merge_ranges(result["ranges"] for result in ranges)
+        task, chunks=chunks, begin=converted[0]["begin"], ranges=merge_ranges(result["ranges"] for result in ranges)
     )
 
 
 def _measuring_cells(task: AnalysisTask) -> list[Cell]:
-    """Return the cells of the figures: strategies and JSON on every chunk, and property costs on the first one."""
+    """Return the cells that measure: strategies and JSON on every chunk, and property costs on the first chunk."""
     weights = [JSON_FRAMES_WEIGHT if g[0].format == "json" else 1.0 for g in group_by_frames(task.strategies)]
     cells: list[Cell] = [{"kind": "properties", "weight": 1.0, "number": task.chunks[0].number}]
     for chunk in task.chunks:
@@ -233,12 +251,14 @@ def _measuring_cells(task: AnalysisTask) -> list[Cell]:
     return cells
 
 
-def _report(request: AnalysisRequest, training: TrainingSummary, results: Results, rejects: Rejects) -> AnalysisReport:
+def _create_report(
+    request: AnalysisRequest, training: TrainingSummary, results: Results, rejects: Rejects
+) -> AnalysisReport:
     order = {strategy: index for index, strategy in enumerate(request.strategies)}
     outcomes = merge_outcomes(
-        _read_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())
+        _decode_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())
     )
-    baselines = merge_baselines(Baseline(**found) for result in results for found in result.get("baselines", ()))
+    baselines = merge_baselines(Baseline(**fields) for result in results for fields in result.get("baselines", ()))
     rated = rate_outcomes(sorted(outcomes, key=lambda o: order[o.strategy]), baselines, training.ranges)
     return AnalysisReport(
         request.topic,
@@ -246,9 +266,9 @@ def _report(request: AnalysisRequest, training: TrainingSummary, results: Result
         rated,
         choose_strategy(rated, request.goal),
         baselines,
-        [PropertyCost(**found) for result in results for found in result.get("costs", ())],
+        [PropertyCost(**fields) for result in results for fields in result.get("costs", ())],
         rejects.count,
-        tuple(rejects.sample),
+        tuple(rejects.examples),
         request.share,
     )
 
@@ -261,98 +281,100 @@ def _run_cell(task: AnalysisTask, kind: str, weight: float, **arguments: Any) ->
     return _CELLS[kind](task, **arguments)
 
 
-def _read_batches(task: AnalysisTask, first: int, last: int) -> Iterable[pa.RecordBatch]:
-    for rows in task.folder.events.events(first, last):
+def _read_batches(task: AnalysisTask, first: int, end: int) -> Iterable[pa.RecordBatch]:
+    for rows in task.folder.events.events(first, end):
         yield to_batch([row.event for row in rows], task.schema).batch
 
 
-def _find_ranges(task: AnalysisTask, first: int, last: int) -> dict[str, Any]:
-    return {"ranges": find_ranges(_read_batches(task, first, last), task.schema)}
+def _find_ranges(task: AnalysisTask, first: int, end: int) -> dict[str, Any]:
+    return {"ranges": find_ranges(_read_batches(task, first, end), task.schema)}
 
 
-def _write_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
+def _convert_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
     """Write the columns and the last rows of a chunk. Events that do not fit the schema are rejected."""
     rejects, batches, begin = Rejects(), list[pa.RecordBatch](), None
     chunk = next(chunk for chunk in task.chunks if chunk.number == number)
-    for events in task.folder.events.events(chunk.first, chunk.last):
+    for events in task.folder.events.events(chunk.first, chunk.end):
         converted = to_batch([event.event for event in events], task.schema)
-        for index, reason in converted.unfit:
+        for index, reason in converted.rejected:
             event = events[index]
             rejects.add(event.file, event.line, serialize_event(event.event), reason)
         batches.append(converted.batch)
         begin = events[0].seconds if begin is None else begin
     task.folder.write(f"chunk-{number}", task.schema, batches)
-    task.folder.write(f"tail-{number}", task.schema, [last_rows(batches, task.schema, WARM_EVENTS)])
+    task.folder.write(f"tail-{number}", task.schema, [last_rows(batches, task.schema, WARM_UP_EVENTS)])
     rows = sum(batch.num_rows for batch in batches)
-    return {"rows": rows, "begin": begin, "rejected": rejects.count, "rejects": [list(r) for r in rejects.sample]}
+    return {"rows": rows, "begin": begin, "rejected": rejects.count, "rejects": [list(r) for r in rejects.examples]}
 
 
 def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, Any]:
     strategies = group_by_frames(task.strategies)[group]
-    warm = list(task.folder.read(f"warm-{number}"))
+    warm_up = list(task.folder.read(f"warm-{number}"))
     outcomes = evaluate(
         task.folder.read(f"chunk-{number}"),
         task.schema,
         strategies,
         task.ranges,
-        warm=warm,
-        begin=task.begin,
-        clock=task.clock(number, sum(batch.num_rows for batch in warm)),
+        warm_up=warm_up,
+        stream_begin=task.begin,
+        clock=task.clock(number, sum(batch.num_rows for batch in warm_up)),
         with_cpu=number == task.chunks[0].number,
         dictionary=_train_dictionary(task, strategies),
     )
-    return {"outcomes": [_outcome_document(outcome, task.strategies) for outcome in outcomes]}
+    return {"outcomes": [_encode_outcome(outcome, task.strategies) for outcome in outcomes]}
 
 
 def _train_dictionary(task: AnalysisTask, strategies: Sequence[Strategy]) -> Dictionary | None:
-    """Train the dictionary of a group, if it packs with one.
+    """Return the dictionary of a group of strategies, trained on the end of the training part; None if none uses it.
 
-    Every chunk does it again: this takes less time than a chunk, and all chunks would have to wait for a separate cell.
+    The cell of every chunk trains the same dictionary again: that takes less time than evaluating the chunk, while a
+    separate cell for the training would delay the cells of all chunks.
     """
     if all(strategy.packing != "dictionary" for strategy in strategies):
         return None
-    cut = task.chunks[0].first
-    first = max(0, cut - TRAINING_EVENTS)
+    first = max(0, task.held_out - TRAINING_EVENTS)
     config = strategies[0].stream_config(task.schema, task.ranges)
     clock = EventClock(task.schema, task.rate, first)
-    return train_dictionary(_read_batches(task, first, cut), task.schema, config, clock)
+    return train_dictionary(_read_batches(task, first, task.held_out), task.schema, config, clock)
 
 
 def _measure_json(task: AnalysisTask, number: int) -> dict[str, Any]:
     lingers = sorted({strategy.linger for strategy in task.strategies})
-    found = measure_json(task.folder.read(f"chunk-{number}"), task.schema, lingers, task.clock(number))
-    return {"baselines": [asdict(baseline) for baseline in found]}
+    baselines = measure_json(task.folder.read(f"chunk-{number}"), task.schema, lingers, task.clock(number))
+    return {"baselines": [asdict(baseline) for baseline in baselines]}
 
 
 def _measure_properties(task: AnalysisTask, number: int) -> dict[str, Any]:
     table = pa.Table.from_batches(list(task.folder.read(f"chunk-{number}"))).slice(0, sample_size(task.schema))
     levels = list(dict.fromkeys(strategy.level for strategy in task.strategies))
-    [batch] = table.combine_chunks().to_batches()
-    return {"costs": [asdict(cost) for cost in measure_property_costs(batch, task.schema, levels, task.ranges)]}
+    [sample] = table.combine_chunks().to_batches()
+    return {"costs": [asdict(cost) for cost in measure_property_costs(sample, task.schema, levels, task.ranges)]}
 
 
 _CELLS: dict[str, Callable[..., dict[str, Any]]] = {
     "ranges": _find_ranges,
-    "chunk": _write_chunk,
+    "convert": _convert_chunk,
     "strategies": _evaluate_group,
     "json": _measure_json,
     "properties": _measure_properties,
 }
+"""functions by the kind of the cell; each returns a part of the results"""
 
-_SEGMENTS = ("start", "running", "end")
+_BYTE_COUNTS = ("start", "running", "end")
+"""fields of an outcome that are `ByteCounts`"""
 
 
-def _outcome_document(outcome: AnalysisOutcome, strategies: Sequence[Strategy]) -> dict[str, Any]:
+def _encode_outcome(outcome: AnalysisOutcome, strategies: Sequence[Strategy]) -> dict[str, Any]:
     """Return an outcome as JSON values, with the index of its strategy."""
     return {
         **vars(outcome),
         "strategy": list(strategies).index(outcome.strategy),
-        **{name: asdict(getattr(outcome, name)) for name in _SEGMENTS},
+        **{name: asdict(getattr(outcome, name)) for name in _BYTE_COUNTS},
         "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
     }
 
 
-def _read_outcome(document: Mapping[str, Any], strategies: Sequence[Strategy]) -> AnalysisOutcome:
-    sizes = {name: ByteCounts(**document[name]) for name in _SEGMENTS}
+def _decode_outcome(document: Mapping[str, Any], strategies: Sequence[Strategy]) -> AnalysisOutcome:
+    sizes = {name: ByteCounts(**document[name]) for name in _BYTE_COUNTS}
     errors = from_document(document["errors"]).errors
     return AnalysisOutcome(**{**document, **sizes, "strategy": strategies[document["strategy"]], "errors": errors})

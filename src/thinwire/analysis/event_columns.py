@@ -1,6 +1,6 @@
-"""Events as Arrow columns and back, and the sources and times of the rows.
+"""Conversion of events to Arrow columns and back, and the sources and times of the rows.
 
-A batch has one column per property, named by its path.
+A batch has one column per property, with the property's dotted name.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ class ConvertedEvents(NamedTuple):
     """A batch, and the index and reason of every event that does not fit the schema."""
 
     batch: pa.RecordBatch
-    unfit: list[tuple[int, str]]
+    rejected: list[tuple[int, str]]
 
 
 def to_batch(events: Sequence[Mapping[str, Any]], schema: Schema) -> ConvertedEvents:
-    """Convert events to a batch. Events that do not fit the schema are left out.
+    """Convert events to a batch without the events that do not fit the schema.
 
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("air.heat", "number", step="0.1")])
     >>> found = to_batch([{"room": "a", "air": {"heat": 20.5}}, {"room": "a", "air": {"heat": "warm"}}], rooms)
-    >>> found.batch.to_pydict(), found.unfit[0][0]
+    >>> found.batch.to_pydict(), found.rejected[0][0]
     ({'room': ['a'], 'air.heat': [20.5]}, 1)
     """
     rows: list[tuple[int, dict[str, Any]]] = []
-    unfit: list[tuple[int, str]] = []
+    rejected: list[tuple[int, str]] = []
     for index, event in enumerate(events):
         try:
             rows.append((index, flatten(event, schema)))
         except EventRejected as problem:
-            unfit.append((index, str(problem)))
+            rejected.append((index, str(problem)))
     try:
-        return ConvertedEvents(_rows_to_batch([row for _, row in rows], schema), unfit)
+        return ConvertedEvents(_rows_to_batch([row for _, row in rows], schema), rejected)
     except _CONVERSION_ERRORS:
-        return _convert_one_by_one(rows, unfit, schema)
+        return _convert_one_by_one(rows, rejected, schema)
 
 
 def to_events(batch: pa.RecordBatch, schema: Schema) -> list[dict[str, Any]]:
@@ -81,17 +81,17 @@ def _rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Reco
 
 
 def _convert_one_by_one(
-    rows: Sequence[tuple[int, dict[str, Any]]], unfit: list[tuple[int, str]], schema: Schema
+    rows: Sequence[tuple[int, dict[str, Any]]], rejected: list[tuple[int, str]], schema: Schema
 ) -> ConvertedEvents:
     fitting: list[dict[str, Any]] = []
     for index, row in rows:
         try:
             _rows_to_batch([row], schema)
         except _CONVERSION_ERRORS as problem:
-            unfit.append((index, f"does not fit its column: {problem}"))
+            rejected.append((index, f"a value does not fit its column: {problem}"))
         else:
             fitting.append(row)
-    return ConvertedEvents(_rows_to_batch(fitting, schema), sorted(unfit))
+    return ConvertedEvents(_rows_to_batch(fitting, schema), sorted(rejected))
 
 
 def _column_value(p: Property, value: Any) -> Any:
@@ -99,7 +99,7 @@ def _column_value(p: Property, value: Any) -> Any:
 
 
 class SourceNumbers:
-    """Numbers of sources in the order of their first event, and ordinals of events.
+    """Numbers sources in the order of their first event, and events within their source (ordinals).
 
     >>> rooms = SourceNumbers(["room"])
     >>> codes = rooms.codes(pa.RecordBatch.from_pydict({"room": ["a", "b", "a"]}))
@@ -114,13 +114,13 @@ class SourceNumbers:
 
     def codes(self, batch: pa.RecordBatch) -> Ints:
         """Return the number of every row's source."""
-        mixed: Ints = np.zeros(batch.num_rows, dtype=np.int64)
+        combined: Ints = np.zeros(batch.num_rows, dtype=np.int64)
         columns = [pc.dictionary_encode(batch.column(name), null_encoding="encode") for name in self.dimensions]
         for column in columns:
-            mixed = mixed * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+            combined = combined * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
             # Renumbering prevents an overflow with many dimensions.
-            mixed = np.unique(mixed, return_inverse=True)[1].astype(np.int64)
-        _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+            combined = np.unique(combined, return_inverse=True)[1].astype(np.int64)
+        _, first, inverse = np.unique(combined, return_index=True, return_inverse=True)
         values = [column.take(pa.array(first)).to_pylist() for column in columns]
         sources = list(zip(*values, strict=True)) if values else [()] * len(first)
         numbers = [self._numbers.setdefault(source, len(self._numbers)) for source in sources]
@@ -151,14 +151,17 @@ def rank_by_code(codes: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 _UNITS = (1, 10**3, 10**6, 10**9)
+"""units per second of a time that is a count since 1970; the size of the counts decides between them"""
 _YEAR_2100 = 4_102_444_800
 
 
 class EventClock:
-    """Reads the times of consecutive batches in seconds. The clock never goes backwards: a late event has its arrival
-    time, which is the time of the event before it.
+    """Reads the times of consecutive batches in seconds, which never decrease.
 
-    rate: events per second, for events without a time; before: events of the stream before the first batch
+    An event with an earlier time than the event before it has the time of that event, at which it was published.
+
+    rate: events per second, for events without a time
+    earlier_events: number of events of the stream before the first batch
 
     >>> stamp = Property("time", "timestamp", "header", form="iso:T0Z")
     >>> clock = EventClock(Schema("rooms", [stamp]))
@@ -166,7 +169,7 @@ class EventClock:
     [60.0, 60.0]
     """
 
-    def __init__(self, schema: Schema, rate: float | None = None, before: int = 0) -> None:
+    def __init__(self, schema: Schema, rate: float | None = None, earlier_events: int = 0) -> None:
         if schema.time is None and not rate:
             raise ConfigError(
                 "the events have no time: name its property (--time), or the events per second (--rate)",
@@ -174,13 +177,13 @@ class EventClock:
             )
         self.property = schema.time
         self._rate = rate
-        self._columns = schema.select([schema.time.name]) if schema.time is not None else schema
-        self._unit = 0.0
+        self._time_schema = schema.select([schema.time.name]) if schema.time is not None else schema
+        self._unit = 0.0  # until the first batch is read
         self._now = -np.inf
-        self._count = before
+        self._count = earlier_events
 
     def read(self, batch: pa.RecordBatch) -> Floats:
-        """Return the time of each event, never before an event read earlier."""
+        """Return the time of each event, at least that of the previous event."""
         seconds = self.event_times(batch)
         if not batch.num_rows:
             return seconds
@@ -189,7 +192,7 @@ class EventClock:
         return seconds
 
     def event_times(self, batch: pa.RecordBatch) -> Floats:
-        """Return the time stated by each event, or minus infinity if it cannot be read."""
+        """Return the time that each event contains; minus infinity for an event whose time cannot be read."""
         if self.property is None or self._rate:
             seconds = (self._count + np.arange(batch.num_rows)) / float(self._rate or 1)
         else:
@@ -198,14 +201,14 @@ class EventClock:
         return seconds
 
     def _stated_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
-        rows = ArrowRows(batch, self._columns)
+        rows = ArrowRows(batch, self._time_schema)
         ticks = rows.cells[0].astype(np.float64) if is_integral(stamp) else rows.cells.view(np.float64)[0].copy()
         for row in np.flatnonzero(rows.irregular).tolist():
             ticks[row] = _irregular_ticks(batch.column(0)[row].as_py(), stamp)
         return np.asarray(ticks / self._ticks_per_second(stamp, ticks), dtype=np.float64)
 
     def _ticks_per_second(self, stamp: Property, ticks: Floats) -> float:
-        """Return the unit of the time. That of an epoch follows from the size of the largest value."""
+        """Return the ticks per second. Those of a count since 1970 follow from the largest value of the first batch."""
         if not self._unit:
             largest = float(np.max(ticks, initial=0.0))
             plausible = (unit for unit in _UNITS if largest / unit < _YEAR_2100)
@@ -214,7 +217,7 @@ class EventClock:
 
 
 def _irregular_ticks(value: object, stamp: Property) -> float:
-    """Read a time that the column decoder cannot read; minus infinity if it is not a time."""
+    """Return the ticks of a time that `ArrowRows` cannot read; minus infinity for a value that is not a time."""
     if stamp.form in (None, "epoch"):
         return float(value) if isinstance(value, int | float) else -np.inf
     ticks = to_ticks(value, stamp.form or "")

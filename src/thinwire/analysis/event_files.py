@@ -1,6 +1,7 @@
-"""Recorded events: parsing of JSON lines, CSV and Parquet, also gzipped, and the times of the events.
+"""Recorded events: parsing of JSON lines, CSV and Parquet, and the times of the events. Text files may be gzipped.
 
-A line that is not an event is counted and sampled in `Rejects`.
+A line or row that cannot be analysed is a reject: it is not an event, or the event has no time or does not fit the
+schema. `Rejects` has the number of rejects and the first ones as examples.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from thinwire.schema.event import nest
 
 MAX_LINE = 1 << 20
 """largest number of characters of a line"""
-MAX_SHOWN = 200
-"""characters of a rejected line that are kept"""
-MAX_SAMPLE = 100
-"""rejected lines that are kept with their text"""
-HEAD = 1_000
-"""events from which the time property is inferred"""
+MAX_REJECT_TEXT = 200
+"""characters of a rejected line that a report shows"""
+MAX_EXAMPLES = 100
+"""rejects that are stored with their text"""
+HEAD_EVENTS = 1_000
+"""events at the start of the input from which the time property is inferred"""
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,3})?")
 _CONSTANTS = {"": None, "true": True, "false": False, "null": None}
-_INSTANT = "\x00instant"
+_DATETIME = "\x00instant"
 """key of a datetime in a serialized event, because JSON has no datetimes"""
-_ESCAPED_INSTANT = json.dumps(_INSTANT)
+_ESCAPED_DATETIME = json.dumps(_DATETIME)
 
 
 class NotAnEvent(ValueError):
-    """A line is not an event. The text is the reason."""
+    """A line is not an event. The message of the exception is the reason."""
 
 
 class CsvHeader(NamedTuple):
@@ -63,7 +64,7 @@ class RecordedEvent(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """A line or row that is not an event: its location, the start of its text, and the reason."""
+    """A line or row that cannot be analysed: its location, the start of its text, and the reason."""
 
     file: str
     line: int
@@ -73,27 +74,32 @@ class Reject(NamedTuple):
 
 @dataclass
 class Rejects:
-    """The number of rejected lines and the first of them."""
+    """The number of rejects, and the first ones as examples."""
 
     count: int = 0
-    sample: list[Reject] = field(default_factory=list)
+    examples: list[Reject] = field(default_factory=list)
 
     def add(self, file: str, line: int, text: str, reason: str) -> None:
-        """Count a rejected line."""
-        self.extend(1, [Reject(file, line, text[:MAX_SHOWN], reason)])
+        """Count a reject. Bytes of `text` that are not UTF-8 are shown as escapes."""
+        shown = text[:MAX_REJECT_TEXT].encode(errors="backslashreplace").decode()
+        self.extend(1, [Reject(file, line, shown, reason)])
 
-    def extend(self, count: int, sample: Sequence[Reject]) -> None:
-        """Count rejected lines of which `sample` are the first."""
+    def extend(self, count: int, examples: Sequence[Reject]) -> None:
+        """Count rejects of which `examples` are the first."""
         self.count += count
-        self.sample += sample[: MAX_SAMPLE - len(self.sample)]
+        self.examples += examples[: MAX_EXAMPLES - len(self.examples)]
 
 
 def parse_header(line: str, file: str) -> CsvHeader:
     """Parse the first line of a CSV file. The delimiter is the most frequent of the supported ones."""
-    if not line.strip():
-        raise ConfigError("the first line of a CSV file must have the column names", file=file)
     delimiter = max(",;\t|", key=line.count)
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
+    try:
+        _check_text(line)
+        names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    except (csv.Error, NotAnEvent) as problem:
+        raise ConfigError(f"the first line of a CSV file must have the column names: {problem}", file=file) from None
+    if not any(names):
+        raise ConfigError("the first line of a CSV file must have the column names", file=file)
     if len(set(names)) != len(names) or not all(names):
         raise ConfigError("column names must be unique and not empty", file=file, names=names)
     return CsvHeader(delimiter, names)
@@ -105,9 +111,16 @@ def parse_event(line: str, header: CsvHeader | None = None) -> dict[str, Any]:
     >>> parse_event("20.5;007", CsvHeader(";", ["heat", "room"]))
     {'heat': 20.5, 'room': '007'}
     """
+    _check_text(line)
+    return _parse_json(line) if header is None else _parse_csv(line, header)
+
+
+def _check_text(line: str) -> None:
+    """Raise `NotAnEvent` for a line that is too long or that has bytes decoded with `surrogateescape`."""
     if len(line) > MAX_LINE:
         raise NotAnEvent(f"longer than {MAX_LINE} characters")
-    return _parse_json(line) if header is None else _parse_csv(line, header)
+    if not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
+        raise NotAnEvent("not UTF-8 text")
 
 
 def row_to_event(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,12 +134,12 @@ def serialize_event(event: Mapping[str, Any]) -> str:
     >>> deserialize_event(serialize_event({"at": datetime(2024, 5, 1, tzinfo=UTC)}))
     {'at': datetime.datetime(2024, 5, 1, 0, 0, tzinfo=datetime.timezone.utc)}
     """
-    return json.dumps(event, separators=(",", ":"), default=_tag_instant)
+    return json.dumps(event, separators=(",", ":"), default=_encode_datetime)
 
 
 def deserialize_event(line: str) -> dict[str, Any]:
     """Return the event of a line of `serialize_event`."""
-    event: dict[str, Any] = json.loads(line, object_hook=_untag_instant if _ESCAPED_INSTANT in line else None)
+    event: dict[str, Any] = json.loads(line, object_hook=_decode_datetime if _ESCAPED_DATETIME in line else None)
     return event
 
 
@@ -169,18 +182,21 @@ def _parse_json(line: str) -> dict[str, Any]:
 
 
 def _parse_csv(line: str, header: CsvHeader) -> dict[str, Any]:
-    row = next(csv.reader([line], delimiter=header.delimiter), [])
+    try:
+        row = next(csv.reader([line], delimiter=header.delimiter), [])
+    except csv.Error as problem:
+        raise NotAnEvent(f"not CSV: {problem}") from None
     if len(row) != len(header.names):
         raise NotAnEvent(f"{len(row)} fields, {len(header.names)} columns")
     return nest({name: parse_field(text.strip()) for name, text in zip(header.names, row, strict=True)})
 
 
-def _tag_instant(value: object) -> Any:
-    return {_INSTANT: value.isoformat()} if isinstance(value, datetime) else str(value)
+def _encode_datetime(value: object) -> Any:
+    return {_DATETIME: value.isoformat()} if isinstance(value, datetime) else str(value)
 
 
-def _untag_instant(value: dict[str, Any]) -> Any:
-    return datetime.fromisoformat(value[_INSTANT]) if value.keys() == {_INSTANT} else value
+def _decode_datetime(value: dict[str, Any]) -> Any:
+    return datetime.fromisoformat(value[_DATETIME]) if value.keys() == {_DATETIME} else value
 
 
 def file_format(name: str) -> str:
@@ -192,6 +208,8 @@ def file_format(name: str) -> str:
     suffix = name.removesuffix(".gz").rpartition(".")[2].lower()
     if suffix not in ("jsonl", "ndjson", "json", "csv", "parquet"):
         raise ConfigError("unknown file format: names end in .jsonl, .ndjson, .json, .csv or .parquet", file=name)
+    if suffix == "parquet" and name.endswith(".gz"):
+        raise ConfigError("a Parquet file is compressed inside: unpack it and name it .parquet", file=name)
     return suffix if suffix in ("csv", "parquet") else "json"
 
 
@@ -200,20 +218,18 @@ def read_events(path: Path, rejects: Rejects) -> Iterator[RecordedEvent]:
     form = file_format(path.name)
     if not path.is_file():
         raise ConfigError("no such file", path=str(path))
-    return _name_damage(path, _read_parquet(path) if form == "parquet" else _read_lines(path, rejects, form))
-
-
-def _name_damage(path: Path, events: Iterator[RecordedEvent]) -> Iterator[RecordedEvent]:
     try:
-        yield from events
+        yield from _read_parquet(path) if form == "parquet" else _read_text(path, rejects, form)
     except (gzip.BadGzipFile, zlib.error, EOFError, pa.ArrowInvalid):
         raise ConfigError("the file cannot be read: damaged, or not of the type of its name", path=str(path)) from None
 
 
-def _read_lines(path: Path, rejects: Rejects, form: str) -> Iterator[RecordedEvent]:
+def _read_text(path: Path, rejects: Rejects, form: str) -> Iterator[RecordedEvent]:
     file = str(path.resolve())
-    with _open_text(path) as lines:
-        numbered = _numbered_lines(lines, file, rejects)
+    open_file = gzip.open if path.suffix == ".gz" else open
+    # utf-8-sig: a byte order mark is not part of the first line.
+    with open_file(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="\n") as lines:
+        numbered = _numbered_lines(lines)
         header = parse_header(next(numbered, (0, ""))[1], file) if form == "csv" else None
         for number, line in numbered:
             if not line.strip():
@@ -227,37 +243,27 @@ def _read_lines(path: Path, rejects: Rejects, form: str) -> Iterator[RecordedEve
 def _read_parquet(path: Path) -> Iterator[RecordedEvent]:
     import pyarrow.parquet as pq
 
-    number = 0
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=8_192):
-            for row in batch.to_pylist():
-                number += 1
-                yield RecordedEvent(None, str(path.resolve()), number, row_to_event(row))
+        rows = (row for batch in file.iter_batches(batch_size=8_192) for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            yield RecordedEvent(None, str(path.resolve()), number, row_to_event(row))
 
 
-def _open_text(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="\n")
-    return path.open(encoding="utf-8", errors="surrogateescape", newline="\n")
-
-
-def _numbered_lines(lines: IO[str], file: str, rejects: Rejects) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers. A line that is too long is rejected without reading it into memory."""
+def _numbered_lines(lines: IO[str]) -> Iterator[tuple[int, str]]:
+    """Yield lines with their numbers. Of a line that is too long, only the start is kept in memory."""
     number = 0
-    while line := lines.readline(MAX_LINE + 1):
+    while line := lines.readline(MAX_LINE + 2):  # the end of a line is up to two characters
         number += 1
-        if len(line) > MAX_LINE:
-            rejects.add(file, number, line, f"longer than {MAX_LINE} characters")
-            while line and not line.endswith("\n"):
-                line = lines.readline(MAX_LINE + 1)
-        elif not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
-            rejects.add(file, number, ascii(line[:MAX_SHOWN]), "not UTF-8 text")
-        else:
-            yield number, line.rstrip("\r\n")
+        yield number, line.rstrip("\r\n")
+        while line and not line.endswith("\n"):
+            line = lines.readline(MAX_LINE + 2)
 
 
 class TimeReader:
-    """Reads the times of events that are not in columns yet.
+    """Reads the times of events before they are converted to columns.
+
+    name: name of the time property
+    reason: reason of the reject for an event without a time
 
     >>> from thinwire.schema import infer
     >>> reader = TimeReader(infer([{"time": 60, "t": 1.5}, {"time": 61, "t": 1.5}], "rooms", time="time"))
@@ -271,14 +277,13 @@ class TimeReader:
         self.name = self._clock.property.name
         self.schema = schema.select([self.name])
         self.reason = f"no time: {self.name} is missing or of another type"
-        """why an event without a time is rejected"""
 
     def seconds(self, events: Sequence[Mapping[str, Any]]) -> list[float | None]:
         """Return the time of each event, or None if it cannot be read."""
         converted = to_batch([nest({self.name: self._find(event)}) for event in events], self.schema)
-        unfit = {index for index, _ in converted.unfit}
+        rejected = {index for index, _ in converted.rejected}
         times = iter(self._clock.event_times(converted.batch).tolist())
-        seconds = (None if index in unfit else next(times) for index in range(len(events)))
+        seconds = (None if index in rejected else next(times) for index in range(len(events)))
         return [time if time is not None and math.isfinite(time) else None for time in seconds]
 
     def _find(self, event: Mapping[str, Any]) -> Any:

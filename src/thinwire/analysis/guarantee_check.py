@@ -17,11 +17,10 @@ from thinwire.codec import geo_distance as geo
 from thinwire.ledger.row import Deviation
 from thinwire.schema import Kind, Property, Schema
 
+Bools = npt.NDArray[np.bool_]
+
 SLACK = 1e-12
 """rounding error of a comparison of decimals as doubles, relative to the larger value"""
-
-
-Bools = npt.NDArray[np.bool_]
 
 
 def number_error(delivered: float, actual: float) -> float:
@@ -29,8 +28,8 @@ def number_error(delivered: float, actual: float) -> float:
     return max(0.0, float(abs(delivered - actual) - SLACK * max(abs(delivered), abs(actual))))
 
 
-_SCALAR_KINDS = frozenset({Kind.GEO, Kind.ARRAY, Kind.OPAQUE})
-"""compared value by value"""
+_OBJECT_KINDS = frozenset({Kind.GEO, Kind.ARRAY, Kind.OPAQUE})
+"""kinds whose values are compared one by one as Python objects; other kinds are compared as Arrow columns"""
 
 
 def column_errors(p: Property, delivered: pa.Array, actual: pa.Array) -> Floats:
@@ -40,21 +39,21 @@ def column_errors(p: Property, delivered: pa.Array, actual: pa.Array) -> Floats:
     >>> column_errors(heat, pa.array([20.5, None, 20.0]), pa.array([20.0, None, None])).round(6).tolist()
     [0.5, 0.0, inf]
     """
-    if delivered.type != actual.type and p.kind not in _SCALAR_KINDS:
+    if delivered.type != actual.type and p.kind not in _OBJECT_KINDS:
         actual = actual.cast(delivered.type)
     if delivered.equals(actual):
         return np.zeros(len(actual))
-    if p.kind in _SCALAR_KINDS:
+    if p.kind in _OBJECT_KINDS:
         pairs = zip(delivered.to_pylist(), actual.to_pylist(), strict=True)
-        return np.array([_property_error(p, one, other) for one, other in pairs])
-    one_is_null = _is_null(delivered) != _is_null(actual)
-    differ = pc.fill_null(pc.not_equal(delivered, actual), False).to_numpy(zero_copy_only=False) | one_is_null
+        return np.array([_value_error(p, *pair) for pair in pairs])
+    only_one_is_null = _is_null(delivered) != _is_null(actual)
+    differ = pc.fill_null(pc.not_equal(delivered, actual), False).to_numpy(zero_copy_only=False) | only_one_is_null
     if p.kind not in NUMBERS:
         return np.where(differ, np.inf, 0.0)
-    one, other = _to_floats(delivered), _to_floats(actual)
-    slack = SLACK * np.maximum(np.abs(one), np.abs(other))
-    errors = np.where(differ, np.maximum(0.0, np.abs(one - other) - slack), 0.0)
-    return np.where(one_is_null, np.inf, errors)
+    a, b = _to_floats(delivered), _to_floats(actual)
+    slack = SLACK * np.maximum(np.abs(a), np.abs(b))
+    errors = np.where(differ, np.maximum(0.0, np.abs(a - b) - slack), 0.0)
+    return np.where(only_one_is_null, np.inf, errors)
 
 
 def _is_null(column: pa.Array) -> Bools:
@@ -65,7 +64,7 @@ def _to_floats(column: pa.Array) -> Floats:
     return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False))
 
 
-def _property_error(p: Property, delivered: Any, actual: Any) -> float:
+def _value_error(p: Property, delivered: Any, actual: Any) -> float:
     if delivered == actual:
         return 0.0
     if delivered is None or actual is None:
@@ -80,19 +79,19 @@ def _property_error(p: Property, delivered: Any, actual: Any) -> float:
     return max(map(number_error, delivered, actual), default=0.0)
 
 
-_ORDINALS = 1 << 36
-"""the key of an event is its source number times this, plus its ordinal"""
-
-
-_KEY, _COUNTED = "\x00key", "\x00counted"
+_MAX_ORDINALS = 1 << 36
+"""the key of an event is the number of its source times this number, plus its ordinal"""
+_KEY, _COUNTS = "\x00key", "\x00counts"
+"""columns of stored rows: the key, and whether the errors of the row count"""
 
 
 class ColumnChecker:
-    """Stores published rows until they are delivered, then compares them.
+    """Stores published rows until they are delivered, then compares the delivered rows with them.
 
-    An event is identified by source and ordinal, because suppressed events are delivered later than sent ones.
+    An event is identified by source and ordinal, because suppressed events are delivered later than sent events.
 
-    errors: by property; unexpected: events that were delivered twice or were not published
+    errors: errors of the delivered values by property
+    unexpected: number of delivered events that were not published, or had been delivered before
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -103,19 +102,19 @@ class ColumnChecker:
         self._names = [p.name for p in schema.wire]
         self._pending: list[pa.Table] = []
 
-    def published(self, batch: pa.RecordBatch, rejected: Sequence[int], counted: bool) -> None:
-        """Record the rows of a batch except the rejected ones. Errors of rows that are not counted are ignored."""
+    def add_published(self, batch: pa.RecordBatch, rejected: Sequence[int], *, is_warm_up: bool) -> None:
+        """Store the rows of a batch except the rejected rows. Errors of warm-up rows do not count."""
         if rejected:
             batch = batch.take(pa.array(np.delete(np.arange(batch.num_rows), rejected)))
         if batch.num_rows:
             codes = self._sources.codes(batch)
-            keys = _ORDINALS * codes + self._sources.ordinals(codes)
+            keys = _MAX_ORDINALS * codes + self._sources.ordinals(codes)
             rows = pa.Table.from_batches([batch.select(self._names)]).append_column(_KEY, pa.array(keys))
-            self._pending.append(rows.append_column(_COUNTED, pa.array(np.full(len(keys), counted))))
+            self._pending.append(rows.append_column(_COUNTS, pa.array(np.full(len(keys), not is_warm_up))))
 
-    def delivered(self, batch: pa.RecordBatch, bound: Mapping[str, float | None]) -> None:
-        """Compare the rows of a decoded table with the published ones."""
-        keys = _ORDINALS * self._sources.codes(batch) + batch.column("_ordinal").to_numpy()
+    def compare_delivered(self, batch: pa.RecordBatch, bound: Mapping[str, float | None]) -> None:
+        """Compare decoded rows with the published rows, and remove those from the stored rows."""
+        keys = _MAX_ORDINALS * self._sources.codes(batch) + batch.column("_ordinal").to_numpy()
         if not self._pending:
             self.unexpected += len(keys)
             return
@@ -134,8 +133,8 @@ class ColumnChecker:
         return sum(rows.num_rows for rows in self._pending)
 
     def _compare(self, actual: pa.Table, delivered: pa.RecordBatch, bound: Mapping[str, float | None]) -> None:
-        counted = actual.column(_COUNTED).combine_chunks()
+        counts = actual.column(_COUNTS).combine_chunks()
         for p in self.schema.wire:
             pair = (delivered.column(p.name), actual.column(p.name).combine_chunks())
-            errors = column_errors(p, *(column.filter(counted) for column in pair))
+            errors = column_errors(p, *(column.filter(counts) for column in pair))
             self.errors[p.name].add_many(errors, bound.get(p.name) or 0.0)

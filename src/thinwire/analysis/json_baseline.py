@@ -1,4 +1,4 @@
-"""The same events as JSON, for comparison: one message per event, and batched with the same linger; plain and deflated.
+"""Baselines: the same events as JSON, one message per event and batched with the same linger, plain and deflated.
 
 The JSON has no blanks, and numbers are written as short as possible.
 
@@ -19,19 +19,25 @@ from typing import Any
 import pyarrow as pa
 
 from thinwire.analysis.event_columns import EventClock, to_events
-from thinwire.analysis.message_batches import BatchedMessage, MessageBatcher, SocketBytes
+from thinwire.analysis.message_batches import BatchedMessage, MessageBatcher, SocketByteCounter
 from thinwire.schema import Schema
 
 RAW_DEFLATE = -15
-"""without zlib header and checksum: six bytes less per message than the default of `zlib.compress`"""
+"""argument of zlib for no header and checksum: six bytes less per message than the default of `zlib.compress`"""
 LEVEL = 6
+"""compression level"""
 
-_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+def _to_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_to_text)
 
 
 def compact_json(event: Mapping[str, Any]) -> bytes:
     """Return the JSON of an event without blanks; for sizes."""
-    return _COMPACT.encode(event).encode()
+    return _ENCODER.encode(event).encode()
 
 
 def deflate(text: bytes) -> bytes:
@@ -41,10 +47,12 @@ def deflate(text: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Baseline:
-    """JSON of a segment of a topic. `linger` is None for one message per event.
+    """Numbers of bytes and messages of a segment of a topic as JSON.
 
-    raw: bytes of the events; message: of the payloads; link: on both sockets
-    deflated_message, deflated_link: the same for deflated payloads
+    linger: seconds to collect events for a message; None for one message per event
+    begin: time of the first event
+    raw: bytes of the events; message: bytes of the payloads; link: bytes on both sockets
+    deflated_message, deflated_link: bytes of deflated payloads, and on both sockets with these
     """
 
     topic: str
@@ -59,7 +67,7 @@ class Baseline:
     deflated_link: int = 0
 
     def joined(self, other: Baseline) -> Baseline:
-        """Return the baseline of this segment and another one of the same stream."""
+        """Return the baseline of this segment and another segment of the same stream."""
         sums = [f.name for f in fields(self) if f.name not in ("topic", "linger", "begin")]
         added = {name: getattr(self, name) + getattr(other, name) for name in sums}
         return replace(self, begin=min(self.begin, other.begin), **added)
@@ -68,18 +76,18 @@ class Baseline:
 def measure_json(
     batches: Iterable[pa.RecordBatch], schema: Schema, lingers: Sequence[float], clock: EventClock | None = None
 ) -> list[Baseline]:
-    """Return the baseline with one message per event, then one per linger.
+    """Return the baseline with one message per event, then a baseline for each linger.
 
-    clock: reads the times of a segment that starts in the middle of its stream
+    clock: the clock that reads the event times, if the segment starts in the middle of its stream
     """
     clock = clock or EventClock(schema)
-    messages = [_JsonMessages(schema.name, linger) for linger in (None, *lingers)]
+    counters = [_JsonCounter(schema.name, linger) for linger in (None, *lingers)]
     for batch in batches:
         times = clock.read(batch).tolist()
-        lines = [_ENCODER.encode(_shorten(event)).encode() for event in to_events(batch, schema)]
-        for each in messages:
-            each.add(times, lines)
-    return [each.close() for each in messages]
+        lines = [compact_json(_shorten(event)) for event in to_events(batch, schema)]
+        for counter in counters:
+            counter.add(times, lines)
+    return [counter.close() for counter in counters]
 
 
 def merge_baselines(baselines: Iterable[Baseline]) -> list[Baseline]:
@@ -91,17 +99,17 @@ def merge_baselines(baselines: Iterable[Baseline]) -> list[Baseline]:
     return list(groups.values())
 
 
-class _JsonMessages:
-    """The JSON messages of one linger."""
+class _JsonCounter:
+    """Counts the JSON messages of one linger."""
 
     def __init__(self, topic: str, linger: float | None) -> None:
         self.topic = topic
         self.linger = linger
         self._batcher = MessageBatcher(linger or 0.0, frame_overhead=1)
-        self._plain, self._deflated = SocketBytes.of_json(topic), SocketBytes.of_json(topic)
+        self._plain, self._deflated = SocketByteCounter.for_json(topic), SocketByteCounter.for_json(topic)
         self._pending: deque[bytes] = deque()
         self._begin: float | None = None
-        self._last: float | None = None
+        self._last_time: float | None = None
         self._sums = dict.fromkeys(("events", "raw", "message", "link", "deflated_message", "deflated_link"), 0)
 
     def add(self, times: list[float], lines: list[bytes]) -> None:
@@ -114,7 +122,7 @@ class _JsonMessages:
         self._pending.extend(lines)
         if self.linger is None:
             pairs = zip(times, lines, strict=True)
-            self._count(BatchedMessage(time, 1, len(line), False, self._pause(time)) for time, line in pairs)
+            self._count(BatchedMessage(time, 1, len(line), False, self._seconds_idle(time)) for time, line in pairs)
         else:
             self._batcher.put(times, map(len, lines))
             self._count(self._batcher.advance(times[-1]))
@@ -124,10 +132,9 @@ class _JsonMessages:
         self._count(self._batcher.close())
         return Baseline(self.topic, self.linger, self._begin or 0.0, messages=self._plain.messages, **self._sums)
 
-    def _pause(self, time: float) -> float:
-        """Return the seconds since the previous message."""
-        before, self._last = self._last, time
-        return time - before if before is not None else 0.0
+    def _seconds_idle(self, time: float) -> float:
+        previous, self._last_time = self._last_time, time
+        return time - previous if previous is not None else 0.0
 
     def _count(self, messages: Iterable[BatchedMessage]) -> None:
         sums = self._sums
@@ -148,10 +155,3 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _shorten(item) for name, item in value.items() if item is not None}
     return [_shorten(item) for item in value] if isinstance(value, list) else value
-
-
-def _to_text(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_to_text)

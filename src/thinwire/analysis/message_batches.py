@@ -1,7 +1,7 @@
 """Simulation of a publisher's batching: from frames to broker messages and socket bytes, with event times as the clock.
 
 Frames are collected for `linger` seconds or up to `max_batch` bytes, and while a message is being stored, as in a
-publisher's `Outbox`. The first frame of a key frame round is a message of its own. One message is stored at a time.
+publisher's `Outbox`. The frame that starts a key frame round is a message of its own. One message is stored at a time.
 
 >>> batcher = MessageBatcher(linger=0.5, round_trip=0.25)
 >>> batcher.put([0.0, 0.25, 2.0], [10, 20, 30])
@@ -10,11 +10,12 @@ publisher's `Outbox`. The first frame of a key frame round is a message of its o
 >>> batcher.close()
 [BatchedMessage(time=2.5, frames=1, size=30, starts_round=False, idle=1.75)]
 
-`SocketBytes` counts the message to the broker, its acknowledgement, its delivery, the acknowledgements of the
-subscriber (one for many messages), the headers of the first message after a pause, which fence the publisher, and the
-idle heartbeats of the broker. Connecting, subscribing, pings, TLS, TCP, IP and requests to services are not counted.
+`SocketByteCounter` counts the message to the broker, the acknowledgement of the broker, the delivery, the
+acknowledgements of the subscriber (one for many messages), the headers of the first message after a pause, which fence
+the publisher, and the idle heartbeats of the broker. Connecting, subscribing, pings, TLS, TCP, IP and requests to
+services are not counted.
 
->>> frames, text = SocketBytes.of_topic("building.rooms"), SocketBytes.of_json("building.rooms")
+>>> frames, text = SocketByteCounter.for_topic("building.rooms"), SocketByteCounter.for_json("building.rooms")
 >>> frames.count_message(12), text.count_message(12)
 (274, 266)
 """
@@ -26,7 +27,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from thinwire.analysis.publisher_run import EncodedRun
@@ -39,6 +40,7 @@ from thinwire.topics.names import data_subject, key_subject, log_of, publisher_s
 ROUND_TRIP = 0.001
 """seconds until the broker has acknowledged a message"""
 MAX_BATCH = 65_536
+"""largest number of bytes of a message with several frames"""
 _BATCH_HEADER = 1
 _MAX_LENGTH_PREFIX = 5
 """bytes that an outbox reserves for the length of a frame in a batch"""
@@ -60,9 +62,9 @@ _HEARTBEAT = "NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: {0}\r\nNats-Las
 class BatchedMessage(NamedTuple):
     """A message to the broker.
 
-    time: when it is sent; frames: number of frames in it; size: bytes
-    starts_round: it is the first key frame of a round
-    idle: seconds since the broker acknowledged the message before
+    time: time at which the message is sent; frames: number of its frames; size: bytes of its payload
+    starts_round: whether the message is the first key frame of a round
+    idle: seconds since the broker acknowledged the previous message
     """
 
     time: float
@@ -75,7 +77,9 @@ class BatchedMessage(NamedTuple):
 class MessageBatcher:
     """Collects frames and returns messages.
 
-    frame_overhead: bytes per frame in a message of several; None for the length prefixes of a frame batch
+    linger: seconds to collect frames; max_batch: largest number of bytes of a message with several frames
+    round_trip: seconds until the broker has acknowledged a message
+    frame_overhead: bytes added per frame in a message with several frames; None for length prefixes
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class MessageBatcher:
     ) -> None:
         for name, value in (("linger", linger), ("round_trip", round_trip)):
             if not 0 <= value < math.inf:
-                raise ConfigError(f"{name} must be a number of seconds, zero or more", given=value)
+                raise ConfigError(f"{name} must be a number of seconds, zero or more", **{name: value})
         self.linger = linger
         self.max_batch = max_batch
         self.round_trip = round_trip
@@ -96,14 +100,15 @@ class MessageBatcher:
         self._times: list[float] = []
         self._sizes: list[int] = []
         self._round_starts: list[int] = []
+        """frames that start a key frame round, as indexes from the first frame of the stream"""
         self._removed = 0
-        """frames that were already sent; `_round_starts` are indexes from the first frame of the stream"""
+        """number of frames that were already sent"""
         self._acknowledged = -math.inf
 
     def put(self, times: Iterable[float], sizes: Iterable[int], round_starts: Iterable[int] = ()) -> None:
-        """Add frames in their order. `round_starts` are the indexes of those that begin a key frame round."""
-        before = self._removed + len(self._times)
-        self._round_starts += (before + index for index in round_starts)
+        """Add frames in their order. `round_starts`: indexes of the frames that start a key frame round."""
+        earlier = self._removed + len(self._times)
+        self._round_starts += (earlier + index for index in round_starts)
         self._times += times
         self._sizes += sizes
 
@@ -116,64 +121,61 @@ class MessageBatcher:
         times, sizes = self._times, self._sizes
         if not times:
             return []
-        total = list(accumulate(sizes, initial=0))
-        padded = list(accumulate(map(self._padded_size, sizes), initial=0))
+        frame_ends = list(accumulate(sizes, initial=0))
+        batch_ends = list(accumulate(map(self._size_in_batch, sizes), initial=0))
         messages: list[BatchedMessage] = []
-        first, starts = 0, iter([*(index - self._removed for index in self._round_starts), len(times)])
-        start = next(starts)
+        first, round_starts = 0, iter([*(index - self._removed for index in self._round_starts), len(times)])
+        round_start = next(round_starts)
         while first < len(times):
-            sent = self._sending_time(first, total)
+            sent = self._sending_time(first, frame_ends)
             if sent > now:
                 break
-            end = self._end(first, sent, padded, start)
+            end = self._message_end(first, sent, batch_ends, round_start)
             header = _BATCH_HEADER if self.frame_overhead is None else 0
-            size = sizes[first] if end == first + 1 else header + padded[end] - padded[first]
-            messages.append(BatchedMessage(sent, end - first, size, first == start, sent - self._acknowledged))
+            size = sizes[first] if end == first + 1 else header + batch_ends[end] - batch_ends[first]
+            messages.append(BatchedMessage(sent, end - first, size, first == round_start, sent - self._acknowledged))
             self._acknowledged = sent + self.round_trip
-            if first == start:
-                start = next(starts)
+            if first == round_start:
+                round_start = next(round_starts)
             first = end
-        self._remove(first)
+        del times[:first], sizes[:first]
+        self._removed += first
+        self._round_starts = [index for index in self._round_starts if index >= self._removed]
         return messages
 
-    def _sending_time(self, first: int, total: Sequence[int]) -> float:
-        """Return when the message that begins with frame `first` is sent: after the linger, or when it is full."""
+    def _sending_time(self, first: int, frame_ends: Sequence[int]) -> float:
+        """Return the time at which the message from frame `first` on is sent: after the linger, or when it is full."""
         begin = max(self._acknowledged, self._times[first])
-        last = bisect_left(total, total[first] + self.max_batch, lo=first) - 1
+        last = bisect_left(frame_ends, frame_ends[first] + self.max_batch, lo=first) - 1
         full = self._times[last] if last < len(self._times) else math.inf
         return max(begin, min(begin + self.linger, full))
 
-    def _end(self, first: int, sent: float, padded: Sequence[int], start: int) -> int:
-        """Return the index after the last frame of the message."""
-        if first == start:
+    def _message_end(self, first: int, sent: float, batch_ends: Sequence[int], round_start: int) -> int:
+        """Return the index after the last frame of the message that has frame `first` and is sent at `sent`.
+
+        round_start: index of the next frame that starts a key frame round
+        """
+        if first == round_start:
             return first + 1
-        present = bisect_right(self._times, sent, lo=first)
+        end = bisect_right(self._times, sent, lo=first)
         limit = self.max_batch - _BATCH_HEADER
-        end = first + 1
-        if padded[present] - padded[first] <= limit - _MAX_LENGTH_PREFIX * (present - first):  # the usual case
-            end = present
-        else:
-            used = self._sizes[first] + _MAX_LENGTH_PREFIX
-            while end < present and used + self._sizes[end] + _MAX_LENGTH_PREFIX <= limit:
-                used += self._sizes[end] + _MAX_LENGTH_PREFIX
-                end += 1
-        return max(first + 1, min(end, start))
+        # Usually all present frames fit.
+        if batch_ends[end] - batch_ends[first] > limit - _MAX_LENGTH_PREFIX * (end - first):
+            reserved = accumulate(size + _MAX_LENGTH_PREFIX for size in self._sizes[first:end])
+            end = first + sum(1 for _ in takewhile(limit.__ge__, reserved))
+        return max(first + 1, min(end, round_start))
 
-    def _remove(self, count: int) -> None:
-        del self._times[:count], self._sizes[:count]
-        self._removed += count
-        self._round_starts = [index for index in self._round_starts if index >= self._removed]
-
-    def _padded_size(self, size: int) -> int:
+    def _size_in_batch(self, size: int) -> int:
         if self.frame_overhead is not None:
             return size + self.frame_overhead
         return size + max(1, (size.bit_length() + 6) // 7)
 
 
 @dataclass
-class SocketBytes:
-    """The socket bytes of one publisher and one subscriber.
+class SocketByteCounter:
+    """Counts the bytes on the sockets of one publisher and one subscriber.
 
+    key_subject: subject of the messages that start a key frame round; subject: subject of the other messages
     acknowledge_every: messages per acknowledgement of the subscriber
     fence: the subjects in the fencing headers after a pause; "" without fencing
     messages: number of messages so far, because the protocol contains message numbers
@@ -187,23 +189,28 @@ class SocketBytes:
     messages: int = 0
 
     @classmethod
-    def of_topic(cls, topic: str, publisher: str = PUBLISHER) -> SocketBytes:
-        """Count the messages of a topic log."""
-        data, key = data_subject(topic, publisher), key_subject(topic, publisher)
-        return cls(log_of(topic), data, key, FRAME_PREFETCH // 4, publisher_subjects(topic, publisher))
+    def for_topic(cls, topic: str) -> SocketByteCounter:
+        """Return a counter of the messages of a topic log."""
+        data, key = data_subject(topic, PUBLISHER), key_subject(topic, PUBLISHER)
+        return cls(log_of(topic), data, key, FRAME_PREFETCH // 4, publisher_subjects(topic, PUBLISHER))
 
     @classmethod
-    def of_json(cls, topic: str, publisher: str = PUBLISHER) -> SocketBytes:
-        """Count the messages of a plain JSON stream through the same client."""
-        subject = f"json.{topic}.{publisher}.0"
+    def for_json(cls, topic: str) -> SocketByteCounter:
+        """Return a counter of messages of plain JSON that use the same client and broker."""
+        subject = f"json.{topic}.{PUBLISHER}.0"
         return cls("json_" + topic.replace(".", "~"), subject, subject, JSON_PREFETCH // 4)
 
-    def count_message(self, size: int, *, idle: float = 0.0, is_key: bool = False) -> int:
-        """Count the next message and return its bytes. `idle`: seconds since the last acknowledgement."""
+    def count_message(self, size: int, *, idle: float = 0.0, starts_round: bool = False) -> int:
+        """Count the next message, with a payload of `size` bytes, and return its bytes on both sockets.
+
+        idle, starts_round: as in `BatchedMessage`
+        """
         self.messages += 1
         fence = self.fence if idle >= FENCE_AFTER else ""
         digits = len(str(self.messages))
-        total = _message_overhead(self.log, self.key_subject if is_key else self.subject, fence, digits, len(str(size)))
+        total = _message_overhead(
+            self.log, self.key_subject if starts_round else self.subject, fence, digits, len(str(size))
+        )
         if not self.messages % self.acknowledge_every:
             number = self.messages
             total += len(f"PUB $JS.ACK.{self.log}.{_CONSUMER}.1.{number}.{number}.0.0 0\r\n\r\n")
@@ -229,21 +236,21 @@ def _heartbeat_size(digits: int) -> int:
 
 
 class StrategyMessages:
-    """The messages of one strategy."""
+    """Counts the messages and bytes of one strategy."""
 
     def __init__(self, strategy: Strategy, topic: str) -> None:
         self.strategy = strategy
         self._batcher = MessageBatcher(strategy.linger, strategy.max_batch)
-        self._sockets = SocketBytes.of_topic(topic)
+        self._sockets = SocketByteCounter.for_topic(topic)
         self._counts = ByteCounts()
 
     def add(self, run: EncodedRun, round_starts: Sequence[int]) -> None:
-        """Add frames of the publisher. `round_starts` are the indexes of those that begin a key frame round."""
+        """Add frames of the publisher. `round_starts`: indexes of the frames that start a key frame round."""
         times = run.times.tolist()
         self._batcher.put(times, map(len, run.frames), round_starts)
         self._count(self._batcher.advance(times[-1]))
 
-    def take_counts(self) -> ByteCounts:
+    def flush(self) -> ByteCounts:
         """Send the pending frames and return the bytes since the last call."""
         self._count(self._batcher.close())
         counts, self._counts = self._counts, ByteCounts()
@@ -252,7 +259,7 @@ class StrategyMessages:
     def _count(self, messages: Sequence[BatchedMessage]) -> None:
         payload = sum(message.size for message in messages)
         link = sum(
-            self._sockets.count_message(message.size, idle=message.idle, is_key=message.starts_round)
+            self._sockets.count_message(message.size, idle=message.idle, starts_round=message.starts_round)
             for message in messages
         )
         self._counts += ByteCounts(message=payload, link=link, messages=len(messages))

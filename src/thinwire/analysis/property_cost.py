@@ -1,7 +1,7 @@
-"""What the training part yields, which are schema and ranges, and the cost of each property.
+"""The ranges of numbers in the training part, and the cost of each property.
 
-The cost of a property at a level is measured by leaving it out: a sample of the held-out events is encoded with and
-without it. Properties share masks and frame headers, so the costs do not add up to the total.
+The cost of a property at a level is the difference of two encodings of a sample of the held-out events, with and
+without the property. Properties share masks and frame headers, so the costs do not add up to the total.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ import pyarrow.compute as pc
 from thinwire.analysis.publisher_run import encode_batch
 from thinwire.analysis.strategies import Level, Ranges, Strategy, tolerant_properties
 from thinwire.codec import StreamEncoder
-from thinwire.codec.kernel_warmup import warm_up
+from thinwire.codec.kernel_warmup import warm_up as compile_kernels
 from thinwire.schema import Schema
 
 MAX_SCHEMA_EVENTS = 100_000
-"""largest number of events from which a schema is inferred; of more, every second, third, ... is used"""
+"""largest number of events from which a schema is inferred; of more events, every second, third, ... is used"""
 _SAMPLE_VALUES = 200_000
-"""rows times properties of a cost sample"""
+"""number of values, which is rows times properties, of the sample for the costs"""
 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What the training part yields.
+    """The results of the training part.
 
-    ranges: of the numbers; events: number of training events; reasons: of the inferred schema, by property
+    schema: schema of the events; ranges: smallest and largest value of each number
+    events: number of training events
+    reasons: why a property of an inferred schema is as it is, by property
     """
 
     schema: Schema
@@ -38,18 +40,18 @@ class TrainingSummary:
 
 
 def find_ranges(batches: Iterable[pa.RecordBatch], schema: Schema) -> dict[str, tuple[float, float]]:
-    """Return the smallest and largest value of every number that may deviate."""
+    """Return the smallest and largest value of every number that may have a tolerance."""
     return merge_ranges(_batch_ranges(batch, schema) for batch in batches)
 
 
 def merge_ranges(parts: Iterable[Ranges]) -> dict[str, tuple[float, float]]:
     """Return the ranges of all parts together."""
-    found: dict[str, tuple[float, float]] = {}
+    merged: dict[str, tuple[float, float]] = {}
     for part in parts:
         for name, (low, high) in part.items():
-            lowest, highest = found.get(name, (low, high))
-            found[name] = (min(low, lowest), max(high, highest))
-    return found
+            lowest, highest = merged.get(name, (low, high))
+            merged[name] = (min(low, lowest), max(high, highest))
+    return merged
 
 
 def _batch_ranges(batch: pa.RecordBatch, schema: Schema) -> Ranges:
@@ -61,7 +63,10 @@ def _batch_ranges(batch: pa.RecordBatch, schema: Schema) -> Ranges:
 class PropertyCost:
     """The cost of a property at a level.
 
-    tolerance: in the unit of the property; bytes_per_event: of data frames; sent_share: share of its values in frames
+    property, level: names
+    tolerance: tolerance in the unit of the property
+    bytes_per_event: bytes of data frames per event that the property causes
+    sent_share: share of the property's values that are in frames
     """
 
     property: str
@@ -72,27 +77,26 @@ class PropertyCost:
 
 
 def sample_size(schema: Schema) -> int:
-    """Return the number of rows of a cost sample: fewer with more properties."""
+    """Return the number of rows of the sample for the costs, which decreases with the number of properties."""
     return max(1_000, min(20_000, _SAMPLE_VALUES // max(1, len(schema.wire))))
 
 
 def measure_property_costs(
     batch: pa.RecordBatch, schema: Schema, levels: Iterable[Level], ranges: Ranges
 ) -> list[PropertyCost]:
-    """Measure every property at every level, in the compact format."""
-    warm_up()
-    batch = batch.slice(0, sample_size(schema))
+    """Measure every property at every level on a sample, in the compact format."""
+    compile_kernels()
     rows = max(1, batch.num_rows)
-    found: list[PropertyCost] = []
+    costs: list[PropertyCost] = []
     for level in levels:
         tolerances = level.tolerances(schema, ranges)
         complete = _encode(batch, schema, level, ranges)
         for p in schema.wire:
-            rest = schema.select([q.name for q in schema if q.name != p.name]) if len(schema.wire) > 1 else None
-            reduced = _encode(batch, rest, level, ranges) if rest is not None else (0, 0)
-            size, sent = (a - b for a, b in zip(complete, reduced, strict=True))
-            found.append(PropertyCost(p.name, level.name, tolerances.get(p.name, 0.0), size / rows, sent / rows))
-    return found
+            other_names = [q.name for q in schema if q is not p]
+            without = _encode(batch, schema.select(other_names), level, ranges) if len(schema.wire) > 1 else (0, 0)
+            size, sent = (a - b for a, b in zip(complete, without, strict=True))
+            costs.append(PropertyCost(p.name, level.name, tolerances.get(p.name, 0.0), size / rows, sent / rows))
+    return costs
 
 
 def _encode(batch: pa.RecordBatch, schema: Schema, level: Level, ranges: Ranges) -> tuple[int, int]:

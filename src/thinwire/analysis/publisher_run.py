@@ -1,8 +1,8 @@
 """A stream encoder that runs in the time of recorded events, the packing of its frames, and its CPU time.
 
-Packing does not change what is sent of an event. Strategies that differ only in packing therefore share one encoder
-run; the frames are unpacked and packed again with the rule of a live publisher. One dictionary is trained on the end of
-the training part and used for all held-out events. Its transfer is counted once.
+Packing compresses the bodies of frames and does not change which values they contain. Strategies that differ only in
+packing therefore share one encoder, and its frames are packed afterwards with the rule of a live publisher. One
+dictionary is trained on the end of the training part and used for all held-out events; its transfer is counted once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from thinwire.schema import Schema
 from thinwire.wire import FrameKind, begins_round, read, seal
 
 MIN_COLUMN_ROWS = 64
-"""rows below which encoding event by event is faster than columns"""
+"""number of rows below which encoding event by event is faster than encoding columns"""
 
 
 class EncodedRun(NamedTuple):
-    """Frames in order with their times, and the rows of the batch that were rejected."""
+    """Frames of an encoder in order, the time of each frame, and the rows of the batch that were rejected."""
 
     frames: list[bytes]
     times: Floats
@@ -41,14 +41,14 @@ class EncodedRun(NamedTuple):
 
     @property
     def round_starts(self) -> list[int]:
-        """Indexes of frames that begin a key frame round."""
+        """Indexes of the frames that start a key frame round."""
         return [index for index, frame in enumerate(self.frames) if begins_round(frame)]
 
 
 class TimedPublisher:
-    """A stream encoder that encodes batches at the times of their events, with the heartbeats and key frames due then.
+    """A stream encoder that encodes events, and sends heartbeats and key frames, at the times of the events.
 
-    begin: when the encoder starts; key frame rounds and heartbeats are scheduled from there
+    begin: time at which the encoder starts; key frame rounds and heartbeats are scheduled from this time on
     """
 
     def __init__(self, schema: Schema, config: StreamConfig, begin: float) -> None:
@@ -60,7 +60,7 @@ class TimedPublisher:
         return _run_at(self.encoder.start(self.now), self.now)
 
     def publish(self, batch: pa.RecordBatch, times: Floats) -> Iterator[EncodedRun]:
-        """Encode the rows, up to the next heartbeat or key frame at a time."""
+        """Encode the rows, in runs that end before the next heartbeat or key frame."""
         first = 0
         while first < batch.num_rows:
             yield from self.advance(float(times[first]))
@@ -76,7 +76,7 @@ class TimedPublisher:
         self.now = max(self.now, until)
 
     def close(self) -> EncodedRun:
-        """Return the heartbeat that completes suppressed events, if there are any."""
+        """Return the heartbeat that completes suppressed events, if there are such events."""
         return _run_at(self.encoder.heartbeat(self.now) if self.encoder.has_unsent_suppressed else [], self.now)
 
     def _encode(self, batch: pa.RecordBatch, times: Floats, first: int) -> EncodedRun:
@@ -111,6 +111,8 @@ def _run_at(frames: list[bytes], now: float) -> EncodedRun:
 def last_round_start(begin: float, first: float, interval: float) -> float:
     """Return the last start of a key frame round at or before `first`, for a publisher that began at `begin`.
 
+    interval: seconds between two rounds
+
     >>> last_round_start(100.0, 7500.0, 3600.0), last_round_start(100.0, 90.0, 3600.0)
     (7300.0, 90.0)
     """
@@ -124,14 +126,14 @@ CPU_BUDGET = 0.25
 """CPU time of packing as a multiple of deflate, as for live publishers"""
 SLOT = 1
 EXPIRES = 1 << 31
-"""an expiry time with the length of a real one"""
+"""an expiry time that is encoded in as many bytes as that of a live publisher"""
 _UNPACKED_KINDS = frozenset({FrameKind.KEY, FrameKind.BINDING})
 
 
 def train_dictionary(
     batches: Iterable[pa.RecordBatch], schema: Schema, config: StreamConfig, clock: EventClock
 ) -> Dictionary | None:
-    """Train a dictionary on the frames of these events. Returns None if they are too few or too short."""
+    """Train a dictionary on the frames of these events. Return None if there are too few frames, or too short ones."""
     publisher: TimedPublisher | None = None
     bodies: list[bytes] = []
     for batch in batches:
@@ -145,7 +147,10 @@ def train_dictionary(
 
 
 class FramePacking:
-    """Packs the frames of an encoder that does not pack. Without a dictionary, `dictionary` is `deflate`."""
+    """Packs the frames of an encoder that does not pack.
+
+    packing: as in `Strategy`; `dictionary` is the same as `deflate` if no dictionary could be trained
+    """
 
     def __init__(self, packing: Packing, dictionary: Dictionary | None = None) -> None:
         self.packing = packing
@@ -159,7 +164,7 @@ class FramePacking:
             self._transfer = cost(dictionary)
 
     def pack(self, run: EncodedRun) -> EncodedRun:
-        """Return the packed frames, with a binding after each key frame. Their checks are not computed again."""
+        """Return the packed frames, with a binding after each key frame. Their chain checks are not computed again."""
         if self.packing == "none":
             return run
         frames: list[bytes] = []
@@ -174,7 +179,7 @@ class FramePacking:
         return EncodedRun(frames, run.times[np.array(indexes, dtype=np.int64)], run.rejected)
 
     def take_counts(self) -> ByteCounts:
-        """Return the change of bytes since the last call. The first one has the dictionary, sent to both ends."""
+        """Return the change of bytes since the last call. The first call includes the transfer of the dictionary."""
         before, after, transfer = self._before, self._after, self._transfer
         self._before, self._after, self._transfer = Counts(), Counts(), 0
         return ByteCounts(
@@ -196,6 +201,7 @@ class FramePacking:
 
 
 TIMED_EVENTS = 2_000
+"""largest number of events whose CPU time is measured"""
 
 
 class CpuTime(NamedTuple):
@@ -232,7 +238,7 @@ def _run_timed(
     if packing != "none":
         encoder.await_dictionaries()
     if dictionary is not None:
-        messages.append(encoder.use(dictionary, 1))
+        messages.append(encoder.use(dictionary, SLOT))
     begin = process_time()
     for event in events:
         try:

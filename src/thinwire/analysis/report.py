@@ -18,11 +18,12 @@ from thinwire.topics.topic_settings import Settings
 class AnalysisReport:
     """The result of an analysis.
 
-    training: the result of the training part; share: fraction of the events that form the training part
-    strategies: figures of the held-out part; chosen: the strategy of the plan
-    baselines: JSON, for comparison; properties: costs of properties
-    rejected, rejects: number of lines that are not events, and the first of them
-    command: the command line; made: date and time; version: of thinwire; notes: further limitations of the results
+    training: the results of the training part; share: share of the events that form the training part
+    strategies: the measurements of the held-out part; chosen: the strategy of the plan
+    baselines: the same events as JSON, for comparison; properties: costs of properties
+    rejected: number of lines and rows that could not be analysed; rejects: the first ones as examples
+    command: the command line; made: date and time of the analysis; version: version of thinwire
+    notes: limitations of the results besides those of every analysis
     """
 
     topic: str
@@ -46,7 +47,7 @@ class AnalysisReport:
 
     @property
     def by_saving(self) -> list[RatedStrategy]:
-        """The strategies, the largest saving on the wire first."""
+        """The strategies, sorted by saving on the wire in descending order."""
         return sorted(self.strategies, key=lambda rated: -rated.link_saving)
 
     @property
@@ -122,7 +123,10 @@ def microseconds(seconds: float | None) -> str:
 
 
 class ReportColumn(NamedTuple):
-    """A column of the table of strategies. The terminal shows only those with `in_terminal`."""
+    """A column of the table of strategies, and the function that returns the text of a cell.
+
+    in_terminal: whether the terminal shows the column; the HTML page shows all columns
+    """
 
     title: str
     in_terminal: bool

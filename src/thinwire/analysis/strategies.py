@@ -1,11 +1,11 @@
-"""Publishing strategies, the grid of them that an analysis evaluates, and the figures of a strategy.
+"""Publishing strategies, the grid of strategies that an analysis evaluates, and the measurements of a strategy.
 
 A level states how far values may deviate: not at all, by a share of each number's range in the training part, or by
 tolerances per property. A strategy is a level with the other settings of a publisher.
 
-A recorded stream is evaluated in segments whose figures add up. A segment in the middle starts with a warmed-up
-publisher; the bytes of the warm-up are counted under `start`, those that complete the last suppressed events under
-`end`. A merged outcome has the start of its first segment and the end of its last.
+A recorded stream is evaluated in segments, and the outcomes of the segments are merged. Bytes before the first event of
+a segment are counted under `start`, bytes that complete its last suppressed events under `end`. A merged outcome has
+the `start` of its first segment and the `end` of its last segment.
 
 >>> len(grid()), grid()[0].name, grid()[-1].name
 (32, 'compact, exact, auto, 5 ms', 'json + dictionary, 1 %, auto, 100 ms')
@@ -42,8 +42,9 @@ NUMBERS = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT})
 class Level:
     """How far values may deviate.
 
+    name: name in tables and options
     share: tolerance of every measured number as a share of its range
-    requested: tolerances by property; they replace the share
+    requested: tolerances by property, which replace the share of these properties
     """
 
     name: str
@@ -55,15 +56,13 @@ class Level:
             raise ConfigError("a level is a share of the range from 0 to below 1", level=self.name, share=self.share)
 
     def tolerances(self, schema: Schema, ranges: Ranges) -> dict[str, float]:
-        """Return the tolerance by property in its own unit. Values of other properties are sent exactly."""
-        found = {p.name: self._share_of(ranges[p.name]) for p in tolerant_properties(schema) if p.name in ranges}
-        demand = Demand(tolerance=dict(self.requested))
-        found |= {name: float(tolerance_of(schema, schema[name], demand)) for name, _ in self.requested}
-        return {name: tolerance for name, tolerance in found.items() if tolerance}
-
-    def _share_of(self, bounds: tuple[float, float]) -> float:
+        """Return the tolerances in the units of their properties. Values of other properties are sent exactly."""
+        sizes = {p.name: ranges[p.name][1] - ranges[p.name][0] for p in tolerant_properties(schema) if p.name in ranges}
         # Twelve digits: a plan shows 0.1 instead of 0.10000000000000002.
-        return float(f"{self.share * (bounds[1] - bounds[0]):.12g}")
+        tolerances = {name: float(f"{self.share * size:.12g}") for name, size in sizes.items()}
+        demand = Demand(tolerance=dict(self.requested))
+        tolerances |= {name: float(tolerance_of(schema, schema[name], demand)) for name, _ in self.requested}
+        return {name: tolerance for name, tolerance in tolerances.items() if tolerance}
 
 
 def tolerant_properties(schema: Schema) -> list[Property]:
@@ -79,9 +78,9 @@ EXACT = Level("exact")
 LEVELS = (EXACT, Level("0.1 %", 0.001), Level("0.5 %", 0.005), Level("1 %", 0.01))
 LINGERS = (0.005, 0.1)
 ENCODINGS: tuple[tuple[Format, str], ...] = (("compact", "auto"), ("compact", "last"), ("json", "auto"))
-"""format and predictor"""
+"""pairs of a frame format and a predictor"""
 PACKINGS: tuple[Packing, ...] = ("none", "dictionary")
-"""of JSON frames; compact frames are too short to benefit"""
+"""packings of JSON frames; compact frames are too short to benefit"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Strategy:
     """The settings of a publisher of one topic.
 
     mode, predictor: as in `Demand`
-    linger: seconds to collect frames for a message; max_batch: bytes of a message
+    linger: seconds to collect frames for a message; max_batch: largest number of bytes of a message
     key_frame_interval, max_silence: as in `StreamConfig`
     packing: compression of each frame: none, deflate, or a dictionary trained on the training part
     """
@@ -131,12 +130,12 @@ def grid(
 ) -> list[Strategy]:
     """Return every combination. `packings` apply to JSON frames, `settings` to all strategies."""
     pairs = tuple(encodings)
-    unpacked: Sequence[Packing] = ("none",)
+    not_packed: Sequence[Packing] = ("none",)
     return [
         Strategy(level, form, predictor, linger=linger, packing=packing, **settings)
         for level in levels
         for form, predictor in pairs
-        for packing in (packings if form == "json" else unpacked)
+        for packing in (packings if form == "json" else not_packed)
         for linger in lingers
     ]
 
@@ -156,11 +155,13 @@ def group_by_frames(strategies: Iterable[Strategy]) -> list[list[Strategy]]:
 
 @dataclass(frozen=True)
 class ByteCounts:
-    """Bytes of frames by purpose, of messages, and on the sockets.
+    """Numbers of bytes, frames and messages.
 
-    data: frames of events; key: key frames and introductions; control: heartbeats, switches of predictors, audits
-    dictionary: the dictionary, as received by each end
-    message: payloads, which are the frames and the overhead of batching; link: everything on both sockets
+    data: bytes of frames with events; key: bytes of key frames and introductions
+    control: bytes of heartbeats, switches of predictors and audits
+    dictionary: bytes of the dictionary as one end receives it
+    message: bytes of payloads, which are the frames and the overhead of batching
+    link: bytes on the socket of the publisher and on that of the subscriber, with the protocol of the broker
     """
 
     data: int = 0
@@ -186,13 +187,14 @@ class ByteCounts:
 
 @dataclass(frozen=True)
 class AnalysisOutcome:
-    """The figures of a strategy on a segment of a topic.
+    """The measurements of a strategy on a segment of a topic.
 
     begin: time of the first event; seconds: length of the segment
     rejected: events that the encoder refused
     suppressed_events: events without a frame; suppressed_values: values that were not sent
     start, running, end: bytes before, during and after the segment
-    errors: by property; missing: events that were not delivered, 0 if the codec is correct
+    errors: errors of the delivered values by property
+    missing: events that were not delivered; unexpected: events that were delivered twice or were not published
     publish_cpu, receive_cpu: CPU seconds per event, one event at a time
     """
 
@@ -210,6 +212,7 @@ class AnalysisOutcome:
     end: ByteCounts = field(default_factory=ByteCounts)
     errors: Mapping[str, Deviation] = field(default_factory=dict)
     missing: int = 0
+    unexpected: int = 0
     publish_cpu: float | None = None
     receive_cpu: float | None = None
 
@@ -220,8 +223,8 @@ class AnalysisOutcome:
 
     @property
     def is_guarantee_met(self) -> bool:
-        """Whether every event was delivered within its bound."""
-        return not self.missing and not any(error.broken for error in self.errors.values())
+        """Whether every event was delivered, once and within its bound."""
+        return not (self.missing or self.unexpected or any(error.broken for error in self.errors.values()))
 
     @property
     def worst(self) -> float:
@@ -233,7 +236,16 @@ class AnalysisOutcome:
         if (self.topic, self.strategy) != (other.topic, other.strategy):
             raise ConfigError("segments of different streams or strategies cannot be merged", topic=other.topic)
         names = sorted({*self.errors, *other.errors})
-        sums = ("events", "rejected", "suppressed_events", "values", "suppressed_values", "running", "missing")
+        sums = (
+            "events",
+            "rejected",
+            "suppressed_events",
+            "values",
+            "suppressed_values",
+            "running",
+            "missing",
+            "unexpected",
+        )
         timed = self if self.publish_cpu is not None else other
         return replace(
             self,

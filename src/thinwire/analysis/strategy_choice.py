@@ -1,7 +1,7 @@
 """The comparison of strategies with JSON, their Pareto front, and the strategy for the plan.
 
-A strategy dominates another one if it saves at least as much, has no larger error, no more CPU time and no longer
-linger, and is better in one of these. The front are the strategies that are not dominated.
+A strategy dominates another strategy if it saves at least as much, has no larger error, no more CPU time and no longer
+linger, and is better in one of these. The Pareto front is the set of strategies that are not dominated.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from thinwire.analysis.strategies import AnalysisOutcome, Ranges
 from thinwire.errors import ConfigError
 
 CPU_GRAIN = 0.25
-"""CPU times that differ by a smaller share are equal, because they are measured and not counted"""
+"""share by which CPU times must differ to count as different, because measured times vary"""
 
 
 @dataclass(frozen=True)
 class RatedStrategy:
-    """An outcome compared with JSON. Savings are shares.
+    """An outcome compared with JSON. A saving is the share of the bytes of JSON that are not sent.
 
-    frame_saving: bytes of frames against the JSON text of the events
-    link_saving: bytes on the sockets against JSON with one message per event
-    batched_saving: the same against JSON batched with the same linger; packed_saving: against deflated batches
+    frame_saving: saving of frames, compared with the JSON text of the events
+    link_saving: saving on the sockets, compared with JSON with one message per event
+    batched_saving: saving on the sockets, compared with JSON batches of the same linger
+    packed_saving: saving on the sockets, compared with the same batches deflated
     error: the largest error of any property as a share of its range
     """
 
@@ -49,7 +50,7 @@ class RatedStrategy:
 class Goal:
     """Requirements of a plan.
 
-    level: the name of a level; None selects the knee of saving against error
+    level: the name of a level; None selects the level after which a larger error saves little more
     max_linger: the longest linger in seconds
     """
 
@@ -87,12 +88,13 @@ def pareto_front(rated: Sequence[RatedStrategy]) -> list[RatedStrategy]:
 def choose_strategy(rated: Sequence[RatedStrategy], goal: Goal | None = None) -> RatedStrategy:
     """Return the strategy for a plan: the best of the goal's level, or the knee of saving against error.
 
-    It is on the Pareto front of the strategies that the goal allows.
+    The chosen strategy is on the Pareto front of the strategies that the goal allows.
     """
     goal = goal or Goal()
     allowed = [r for r in rated if r.outcome.strategy.linger <= goal.max_linger and r.outcome.is_guarantee_met]
     if not allowed:
-        raise ConfigError("no strategy with this linger keeps its bounds", max_linger=goal.max_linger)
+        detail = "no strategy with this linger keeps its bounds: allow a longer linger"
+        raise ConfigError(detail, max_linger=goal.max_linger)
     if goal.level is None:
         return _knee(pareto_front(allowed))
     candidates = [r for r in allowed if r.outcome.strategy.level.name == goal.level]
@@ -103,7 +105,7 @@ def choose_strategy(rated: Sequence[RatedStrategy], goal: Goal | None = None) ->
 
 
 def _rank(rated: RatedStrategy) -> tuple[float, float, float]:
-    """Sort key: the larger saving; of equal ones the shorter linger and the lower CPU time."""
+    """Return the sort key: the saving; of equal savings the shorter linger, then the lower CPU time."""
     return round(rated.link_saving, 4), -rated.outcome.strategy.linger, -rated.cpu
 
 
@@ -115,7 +117,10 @@ def _dominates(one: RatedStrategy, other: RatedStrategy) -> bool:
 
 
 def _knee(rated: Sequence[RatedStrategy]) -> RatedStrategy:
-    """Return the strategy after which a larger error saves little: the farthest above the line between the ends."""
+    """Return the strategy after which a larger error saves little more.
+
+    Of the best strategy of each level, it is the farthest above the line from the smallest error to the largest saving.
+    """
     by_level: dict[str, list[RatedStrategy]] = {}
     for strategy in rated:
         by_level.setdefault(strategy.outcome.strategy.level.name, []).append(strategy)

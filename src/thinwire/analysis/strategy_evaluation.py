@@ -1,7 +1,10 @@
-"""The evaluation of strategies on a stream of event batches, in this process or in a task of Spark.
+"""The evaluation of strategies on the batches of a segment of a topic, in this process or in a task of Spark.
 
 The real encoder and decoder process every event, and all bytes are counted; nothing is sent. Strategies with the same
 frames share one encoder. Only events that are not delivered yet are kept in memory.
+
+A segment that starts in the middle of its stream begins with a warm-up: the publisher encodes the last events of each
+source before the segment, whose bytes and errors are not part of the measurements.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from thinwire.analysis.publisher_run import (
 )
 from thinwire.analysis.strategies import AnalysisOutcome, ByteCounts, Ranges, Strategy, group_by_frames
 from thinwire.codec import StreamDecoder, StreamEncoder
-from thinwire.codec.kernel_warmup import warm_up
+from thinwire.codec.kernel_warmup import warm_up as compile_kernels
 from thinwire.codec.table_decoder import TableDecoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
@@ -40,8 +43,8 @@ def evaluate(
     strategies: Sequence[Strategy],
     ranges: Ranges,
     *,
-    warm: Iterable[pa.RecordBatch] = (),
-    begin: float | None = None,
+    warm_up: Iterable[pa.RecordBatch] = (),
+    stream_begin: float | None = None,
     clock: EventClock | None = None,
     with_cpu: bool = True,
     dictionary: Dictionary | None = None,
@@ -49,23 +52,23 @@ def evaluate(
     """Evaluate strategies with the same frames on a segment of a topic. The batches are in the order of their time.
 
     ranges: range of each numeric property in the training part
-    warm: the last events of each source before the segment, if it starts in the middle of its stream
-    begin: start of the stream, for the same schedule of key frames and heartbeats as in one long run
-    clock: reads the times, of `warm` first
+    warm_up: the last events of each source before a segment in the middle of its stream
+    stream_begin: time of the first event of the stream; the schedule of key frames and heartbeats starts there
+    clock: the clock that reads the times of `warm_up` and then of the segment
     with_cpu: measure CPU times; one segment of a stream is sufficient
-    dictionary: for strategies that pack with a dictionary
+    dictionary: the dictionary of strategies that pack with one
     """
     if len(group_by_frames(strategies)) != 1:
         raise ConfigError("these strategies do not have the same frames", strategies=[s.name for s in strategies])
-    warm_up()
-    evaluation = _Evaluation(schema, strategies, ranges, begin, dictionary)
+    compile_kernels()
+    evaluation = _Evaluation(schema, strategies, ranges, stream_begin, dictionary)
     clock = clock or EventClock(schema)
-    for batch in warm:
-        evaluation.add(batch, clock, counted=False)
+    for batch in warm_up:
+        evaluation.add(batch, clock, is_warm_up=True)
     for batch in batches:
         if with_cpu and batch.num_rows and not evaluation.cpu_times:
             evaluation.measure_cpu(batch)
-        evaluation.add(batch, clock, counted=True)
+        evaluation.add(batch, clock, is_warm_up=False)
     return evaluation.close()
 
 
@@ -94,26 +97,25 @@ class _Evaluation:
         schema: Schema,
         strategies: Sequence[Strategy],
         ranges: Ranges,
-        begin: float | None,
+        stream_begin: float | None,
         dictionary: Dictionary | None,
     ) -> None:
         self.schema = schema
         self.config = strategies[0].stream_config(schema, ranges)
-        self.begin = begin
+        self.stream_begin = stream_begin
         self.dictionary = dictionary
         self.cpu_times: dict[str, CpuTime] = {}
         self._messages = [StrategyMessages(strategy, schema.name) for strategy in strategies]
         self._packings = {s.packing: FramePacking(s.packing, dictionary) for s in strategies}
         self._checker = ColumnChecker(schema)
         self._decoder = StreamDecoder([schema])
-        self._tables = TableDecoder(self._decoder, schema)
+        self._table_decoder = TableDecoder(self._decoder, schema)
         self._frames: list[bytes] = []
-        self._undecoded = 0
-        """rows published since the last decoding"""
+        self._undecoded_rows = 0
         self._publisher: TimedPublisher | None = None
         self._events_before: dict[str, int] = {}
         self._counted_bytes = ByteCounts()
-        self._starts: list[ByteCounts] = []
+        self._start_counts: list[ByteCounts] = []
         self._first = self._last = 0.0
 
     def measure_cpu(self, batch: pa.RecordBatch) -> None:
@@ -122,44 +124,44 @@ class _Evaluation:
             name: measure_cpu(batch, self.schema, self.config, name, self.dictionary) for name in self._packings
         }
 
-    def add(self, batch: pa.RecordBatch, clock: EventClock, *, counted: bool) -> None:
-        """Publish the events of a batch. Bytes before the first counted event are reported as `start`."""
+    def add(self, batch: pa.RecordBatch, clock: EventClock, *, is_warm_up: bool) -> None:
+        """Publish the events of a batch. All bytes before the first event of the segment are reported as `start`."""
         times = clock.read(batch)
         if not batch.num_rows:
             return
         publisher = self._publisher or self._start(float(times[0]))
-        if counted and not self._starts:
+        if not is_warm_up and not self._start_counts:
             self._first = float(times[0])
             self._advance(publisher, self._first)
             self._events_before = _count_events(publisher.encoder)
-            self._starts = self._take_counts(publisher)
+            self._start_counts = self._take_counts(publisher)
         self._last = float(times[-1])
         rejected: list[int] = []
         for run in publisher.publish(batch, times):
             rejected += run.rejected
             self._add_frames(run)
-        self._checker.published(batch, rejected, counted)
-        self._undecoded += batch.num_rows
+        self._checker.add_published(batch, rejected, is_warm_up=is_warm_up)
+        self._undecoded_rows += batch.num_rows
         # Each decoding compares all pending rows, so it is done less often when many are pending.
-        if self._undecoded >= max(DECODE_ROWS, self._checker.missing - self._undecoded):
+        if self._undecoded_rows >= max(DECODE_ROWS, self._checker.missing - self._undecoded_rows):
             self._decode()
 
     def close(self) -> list[AnalysisOutcome]:
         """Complete the last suppressed events and return the outcome of every strategy."""
-        if self._publisher is None or not self._starts:
+        if self._publisher is None or not self._start_counts:
             raise ConfigError("there are no events to evaluate: the held-out part is empty", topic=self.schema.name)
         events = _count_events(self._publisher.encoder)
-        counted = {name: count - self._events_before[name] for name, count in events.items()}
+        in_segment = {name: count - self._events_before[name] for name, count in events.items()}
         running = self._take_counts(self._publisher)
         self._add_frames(self._publisher.close())
         self._decode()
-        sizes = zip(self._starts, running, self._take_counts(self._publisher), strict=True)
+        sizes = zip(self._start_counts, running, self._take_counts(self._publisher), strict=True)
         strategies = (messages.strategy for messages in self._messages)
-        return [self._outcome(strategy, counted, *parts) for strategy, parts in zip(strategies, sizes, strict=True)]
+        return [self._outcome(strategy, in_segment, *parts) for strategy, parts in zip(strategies, sizes, strict=True)]
 
     def _start(self, first: float) -> TimedPublisher:
         interval = self.config.key_frame_interval
-        begin = first if self.begin is None else last_round_start(self.begin, first, interval)
+        begin = first if self.stream_begin is None else last_round_start(self.stream_begin, first, interval)
         self._publisher = publisher = TimedPublisher(self.schema, self.config, begin)
         self._add_frames(publisher.start())
         self._advance(publisher, first)
@@ -181,17 +183,17 @@ class _Evaluation:
         self._frames += run.frames
 
     def _take_counts(self, publisher: TimedPublisher) -> list[ByteCounts]:
-        """Return the bytes of every strategy since the last call."""
+        """Send the pending frames and return the bytes of every strategy since the last call."""
         frames = _count_bytes(publisher.encoder)
         sent, self._counted_bytes = frames - self._counted_bytes, frames
         changes = {name: sent + packing.take_counts() for name, packing in self._packings.items()}
-        return [messages.take_counts() + changes[messages.strategy.packing] for messages in self._messages]
+        return [messages.flush() + changes[messages.strategy.packing] for messages in self._messages]
 
     def _decode(self) -> None:
-        frames, self._frames, self._undecoded = self._frames, [], 0
-        decoded = self._tables.decode(frames, range(len(frames)), np.zeros(len(frames)))
+        frames, self._frames, self._undecoded_rows = self._frames, [], 0
+        decoded = self._table_decoder.decode(frames, range(len(frames)), np.zeros(len(frames)))
         if decoded.batch.num_rows:
-            self._checker.delivered(decoded.batch, self._decoder.bound)
+            self._checker.compare_delivered(decoded.batch, self._decoder.bound)
 
     def _outcome(
         self, strategy: Strategy, events: dict[str, int], start: ByteCounts, running: ByteCounts, end: ByteCounts
@@ -207,7 +209,8 @@ class _Evaluation:
             running=running,
             end=end,
             errors=self._checker.errors,
-            missing=self._checker.missing + self._checker.unexpected,
+            missing=self._checker.missing,
+            unexpected=self._checker.unexpected,
             publish_cpu=cpu.publish if cpu else None,
             receive_cpu=cpu.receive if cpu else None,
             **events,

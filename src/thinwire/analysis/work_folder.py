@@ -1,9 +1,9 @@
-"""The files of an analysis: all events in the order of their time, and the held-out events in chunks.
+"""The files of an analysis: all events in the order of their time, and the held-out events divided into chunks.
 
     sorted/          events in Parquet files, with seconds (null without a time), file, line and the serialized event
     chunk-0.arrow    rows of a chunk
     tail-0.arrow     the last rows of each source in a chunk
-    warm-0.arrow     the last rows of each source before a chunk
+    warm-0.arrow     the last rows of each source before a chunk: the warm-up of its publisher
 
 Driver and executors reach the folder by the same path.
 """
@@ -48,45 +48,50 @@ class SortedEvents:
     def __len__(self) -> int:
         return sum(count for _, _, _, count in self._groups)
 
-    def read(self, first: int, last: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows from `first` up to, not including, `last` in batches. Row groups outside of the range are not
-        read."""
+    def read(self, first: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from `first` up to, not including, `end` in batches. Other row groups are not read."""
         for start, path, group, count in self._groups:
-            if start < last and start + count > first:
+            if start < end and start + count > first:
                 row = start
                 with pq.ParquetFile(path) as file:
                     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-                        part = batch.slice(max(0, first - row), max(0, last - max(first, row)))
+                        part = batch.slice(max(0, first - row), max(0, end - max(first, row)))
                         row += batch.num_rows
                         if part.num_rows:
                             yield part
 
-    def events(self, first: int, last: int) -> Iterator[list[RecordedEvent]]:
-        """Yield the events of a range in lists."""
-        for batch in self.read(first, last):
+    def events(self, first: int, end: int) -> Iterator[list[RecordedEvent]]:
+        """Yield the events from `first` up to, not including, `end` in lists."""
+        for batch in self.read(first, end):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             yield [RecordedEvent(seconds, file, line, deserialize_event(text)) for seconds, file, line, text in rows]
 
-    def sample(self, first: int, last: int, limit: int) -> list[dict[str, Any]]:
+    def sample(self, first: int, end: int, limit: int) -> list[dict[str, Any]]:
         """Return at most `limit` events of a range: all, or every second, third, ..."""
-        step, row, found = max(1, -(-(last - first) // limit)), first, list[dict[str, Any]]()
-        for batch in self.read(first, last, ["event"]):
+        step, row, found = max(1, -(-(end - first) // limit)), first, list[dict[str, Any]]()
+        for batch in self.read(first, end, ["event"]):
             texts = batch.column(0).slice((first - row) % step).to_pylist()[::step]
             found += map(deserialize_event, texts)
             row += batch.num_rows
         return found
 
-    def cut(self, share: float, *, timed: bool = True) -> int:
-        """Return the first held-out row. All events of one instant are in the same part."""
+    def find_first_held_out(self, share: float, *, has_times: bool = True) -> int:
+        """Return the index of the first held-out event. All events of one instant are in the same part.
+
+        share: share of the events that form the training part
+        """
         if not 0 < share < 1:
             raise ConfigError("the share of the training part is a number between 0 and 1", share=share)
         row = int(share * len(self))
-        if timed and len(self):
+        if has_times and len(self):
             batches = self.read(0, len(self), ["seconds"])
             seconds = np.concatenate([batch.column(0).to_numpy(zero_copy_only=False) for batch in batches])
             row = int(np.searchsorted(seconds, seconds[row]) or np.searchsorted(seconds, seconds[0], "right"))
         if not 0 < row < len(self):
-            raise ConfigError("too few instants to hold any out: give more events", events=len(self))
+            raise ConfigError(
+                "too few instants to divide the events into a training and a held-out part: give more events",
+                events=len(self),
+            )
         return row
 
 
@@ -115,7 +120,7 @@ class WorkFolder:
         return SortedEvents(self.sorted_folder)
 
     def write(self, name: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write rows under a name. It is renamed when complete, because Spark may run a task twice."""
+        """Write rows under a name. The file is renamed when it is complete, because Spark may run a task twice."""
         path = self.path / f"{name}.arrow"
         unfinished = path.with_suffix(".unfinished")
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, chunk_columns(schema)) as writer:
@@ -130,7 +135,7 @@ class WorkFolder:
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)
 
-    def write_warm_rows(self, schema: Schema, chunks: Iterable[int], count: int) -> None:
+    def write_warm_up_rows(self, schema: Schema, chunks: Iterable[int], count: int) -> None:
         """Write the last `count` rows of each source before every chunk, from the tails of the chunks before it."""
         last: list[pa.RecordBatch] = []
         for number in chunks:
@@ -140,13 +145,13 @@ class WorkFolder:
 
 @contextmanager
 def open_work_folder(path: Path | None = None) -> Iterator[WorkFolder]:
-    """Yield an empty folder, by default a temporary one. It is deleted afterwards."""
+    """Yield an empty folder, by default a temporary folder. The folder is deleted afterwards."""
     if path is None:
         with TemporaryDirectory(prefix="thinwire-analyze-", ignore_cleanup_errors=True) as folder:
             yield WorkFolder(Path(folder))
         return
     if path.exists() and any(path.iterdir()):
-        raise ConfigError("the working folder must be empty: name another one", work=str(path))
+        raise ConfigError("the work folder must be empty: choose another folder", work=str(path))
     path.mkdir(parents=True, exist_ok=True)
     try:
         yield WorkFolder(path)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from thinwire.analysis import AnalysisReport, AnalysisRequest, Reject, Rejects, analyze_sorted
 from thinwire.analysis.analysis_run import Cell, CellRunner, create_time_reader
-from thinwire.analysis.event_files import MAX_SAMPLE, TimeReader
+from thinwire.analysis.event_files import MAX_EXAMPLES, TimeReader
 from thinwire.analysis.work_folder import WorkFolder, open_work_folder
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
@@ -110,7 +110,7 @@ def _collect_rejects(rows: DataFrame, to: str | None) -> Rejects:
     lines = number_lines(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
     if to is not None:
         lines.orderBy("file", "line").write.mode("overwrite").json(to)
-    first = lines.orderBy("file", "line").limit(MAX_SAMPLE).collect()
+    first = lines.orderBy("file", "line").limit(MAX_EXAMPLES).collect()
     return Rejects(count, [Reject(row.file, row.line, row.text, row.reason) for row in first])
 
 

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from thinwire.analysis.event_columns import to_events
 from thinwire.analysis.event_files import (
-    HEAD,
-    MAX_SHOWN,
+    HEAD_EVENTS,
+    MAX_REJECT_TEXT,
     CsvHeader,
     NotAnEvent,
     TimeReader,
@@ -94,7 +94,7 @@ def report_unreadable_file() -> Iterator[None]:
 
 def read_head(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the first events."""
-    rows = frame.where("event is not null").select("event").limit(HEAD).collect()
+    rows = frame.where("event is not null").select("event").limit(HEAD_EVENTS).collect()
     return [deserialize_event(row.event) for row in rows]
 
 
@@ -154,7 +154,7 @@ def _parse_line(location: LineLocation, text: str, header: CsvHeader | None) -> 
     try:
         event = parse_event(text, header)
     except NotAnEvent as problem:
-        return line._replace(text=text[:MAX_SHOWN], reason=str(problem))
+        return line._replace(text=text[:MAX_REJECT_TEXT], reason=str(problem))
     return line._replace(event=event, text=text if header is None else serialize_event(event))
 
 
@@ -178,7 +178,7 @@ def _to_columns(lines: list[ParsedLine], times: TimeReader | None) -> pa.RecordB
         for (row, _), time in zip(events, times.seconds([event for _, event in events]), strict=True):
             seconds[row] = time
             if time is None:
-                text = (lines[row].text or "")[:MAX_SHOWN]
+                text = (lines[row].text or "")[:MAX_REJECT_TEXT]
                 lines[row] = lines[row]._replace(event=None, text=text, reason=times.reason)
     texts = [(n.text, None) if n.event is not None else (None, n.text) for n in lines]
     rows = [(*line[:3], *pair, line.reason, time) for line, pair, time in zip(lines, texts, seconds, strict=True)]
