@@ -11,7 +11,7 @@ from client_setup import KINDS, reading, rooms, run, site, take
 
 import thinwire as tw
 from thinwire.errors import ConfigError, DemandError, ExpressionError, ExpressionTooLarge
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Event
 
 WARM = "t > 20.5 and room in ('11.1', '11.2')"
@@ -24,7 +24,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def matching(truth: Truth, where: str, first: int = 0) -> set[tuple[str, int]]:
-    holds = parse(where).holds
+    holds = parse_where(where).matches
     numbered = [(room, n, event) for room, events in truth.sent.items() for n, event in enumerate(events)]
     return {(room, n) for room, n, event in numbered if n >= first and holds(event)}
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.clock import WallClock
-from thinwire.filters.composite import Order, WatchEvaluator, resolve, ticks_of
+from thinwire.filters.composite.condition_resolver import resolve, ticks_of
+from thinwire.filters.composite.feed_sequencer import Order
+from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 from thinwire.services.registry.registry_service import RegistryService
 from thinwire.services.watcher.watch_runner import WatchSettings
 from thinwire.services.watcher.watch_service import WatchService

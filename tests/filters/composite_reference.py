@@ -7,7 +7,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from thinwire.filters.composite import And, Condition, Or, Predicate, Quantity, Radius
+from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
+from thinwire.filters.composite.expression import And, Or
 
 QUANTITIES = [Quantity(f"topic{n}", (n,), "x") for n in range(4)]
 

@@ -5,7 +5,15 @@ import math
 import pytest
 
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import EventReadings, FeedPosition, LogEntry, Order, Quantity, Sequencer, WatchInput
+from thinwire.filters.composite.condition import Quantity
+from thinwire.filters.composite.feed_sequencer import (
+    EventReadings,
+    FeedPosition,
+    LogEntry,
+    Order,
+    Sequencer,
+    WatchInput,
+)
 
 HERE, THERE = WatchInput("market", "here"), WatchInput("market", "there")
 X = Quantity("market", ("x",), "price")

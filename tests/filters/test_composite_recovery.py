@@ -9,17 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptWatchLog
-from thinwire.filters.composite import (
-    Evaluator,
-    EventReadings,
-    LogEntry,
-    Order,
-    WatchInput,
-    WatchMessage,
-    WatchState,
-    from_document,
-    to_document,
-)
+from thinwire.filters.composite.feed_sequencer import EventReadings, LogEntry, Order, WatchInput
+from thinwire.filters.composite.watch_evaluator import Evaluator
+from thinwire.filters.composite.watch_messages import WatchMessage, WatchState, from_document, to_document
 
 FEEDS = [WatchInput(quantity.topic, "p") for quantity in QUANTITIES[:3]] + [WatchInput(QUANTITIES[0].topic, "q")]
 

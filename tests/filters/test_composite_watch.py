@@ -7,7 +7,10 @@ from composite_reference import QUANTITIES, Reference, condition_of, formulas, n
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.filters.composite import And, Condition, Or, Order, Predicate, Radius, WatchEvaluator
+from thinwire.filters.composite.condition import Condition, Predicate, Radius
+from thinwire.filters.composite.expression import And, Or
+from thinwire.filters.composite.feed_sequencer import Order
+from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 
 A, B, C, D = 0, 1, 2, 3
 START = {A: 0, B: 0, C: 0}

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ExpressionError, ExpressionTooLarge, UnknownName
-from thinwire.filters.composite import And, Or, Radius, Term, Threshold, parse, resolve
-from thinwire.filters.composite.expression import format_formula
+from thinwire.filters.composite.condition import Radius
+from thinwire.filters.composite.condition_resolver import resolve
+from thinwire.filters.composite.expression import And, Or, Term, Threshold, format_formula
+from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.schema import Property, Schema
 
 MARKET = Schema(
@@ -42,7 +44,7 @@ def shapes(text):
     def of(node):
         return node.path if isinstance(node, Term) else (type(node).__name__, *map(of, node.parts))
 
-    return of(parse(text).root)
+    return of(parse_watch(text).root)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_and_binds_closer_than_or(text, shape):
     ],
 )
 def test_sources_are_named_by_value_or_by_dimension(text, source, behind):
-    term = parse(text).root
+    term = parse_watch(text).root
     assert (term.source, term.property) == (source, behind)
 
 
@@ -88,7 +90,7 @@ def test_sources_are_named_by_value_or_by_dimension(text, source, behind):
     ],
 )
 def test_a_threshold_is_an_amount_or_a_share(text, threshold):
-    assert parse(f"a.x +- {text}").root.threshold == threshold
+    assert parse_watch(f"a.x +- {text}").root.threshold == threshold
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_threshold_is_an_amount_or_a_share(text, threshold):
 )
 def test_a_syntax_error_points_at_its_place(text, column, said):
     with pytest.raises(ExpressionError) as caught:
-        parse(text)
+        parse_watch(text)
     message = str(caught.value)
     assert said in message
     assert caught.value.column == column
@@ -125,11 +127,11 @@ def test_a_syntax_error_points_at_its_place(text, column, said):
 
 def test_an_error_shows_the_line_it_is_in_and_of_a_long_one_a_part():
     with pytest.raises(ExpressionError) as caught:
-        parse("a.x +- 1\nand b.x - 1")
+        parse_watch("a.x +- 1\nand b.x - 1")
     assert str(caught.value).splitlines()[1:] == ["    and b.x - 1", "            ^"]
     assert (caught.value.line, caught.value.column) == (2, 9)
     with pytest.raises(ExpressionError) as caught:
-        parse("a.x +- 1 or " * 100 + "!" + " or a.x +- 1" * 100)
+        parse_watch("a.x +- 1 or " * 100 + "!" + " or a.x +- 1" * 100)
     line, caret = str(caught.value).splitlines()[1:]
     assert line[len(caret) - 1] == "!"
     assert len(line) < 120
@@ -138,20 +140,20 @@ def test_an_error_shows_the_line_it_is_in_and_of_a_long_one_a_part():
 @pytest.mark.parametrize("text", ["-1", "0", "0%", "nan", "-inf", "infinity", "0.0"])
 def test_thresholds_are_finite_and_above_zero(text):
     with pytest.raises(ExpressionError):
-        parse(f"a.x +- {text}")
+        parse_watch(f"a.x +- {text}")
 
 
 def test_expressions_have_limits_that_are_named():
     with pytest.raises(ExpressionTooLarge, match=r"too many terms.*limit=256"):
-        parse(" or ".join(["a.x +- 1"] * 10_000))
+        parse_watch(" or ".join(["a.x +- 1"] * 10_000))
     with pytest.raises(ExpressionTooLarge, match="characters"):
-        parse("a" * 300_000)
+        parse_watch("a" * 300_000)
     with pytest.raises(ExpressionTooLarge, match="limit=64"):
-        parse("(" * 5_000 + "a.x +- 1")
+        parse_watch("(" * 5_000 + "a.x +- 1")
     wide = " and ".join(f"(vix.value +- {n} or market[a].volume +- {n})" for n in range(1, 65))
     with pytest.raises(ExpressionTooLarge, match=f"alternatives={2**64}, limit=1024"):
         resolve(wide, SCHEMAS)
-    assert parse("(" * 64 + "a.x +- 1" + ")" * 64).root.path == "a.x"
+    assert parse_watch("(" * 64 + "a.x +- 1" + ")" * 64).root.path == "a.x"
 
 
 names = st.text(st.characters(categories=["L", "N", "P", "Zs"], exclude_characters="\"'."), min_size=1, max_size=6)
@@ -171,13 +173,13 @@ trees = st.recursive(
 
 @given(trees)
 def test_what_is_written_is_read_back(tree):
-    assert parse(format_formula(tree)).root == tree
+    assert parse_watch(format_formula(tree)).root == tree
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_an_expression_or_one_error(text):
     with suppress(ExpressionError):
-        assert parse(text).text == text
+        assert parse_watch(text).text == text
 
 
 @pytest.mark.parametrize(

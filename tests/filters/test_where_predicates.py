@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, ExpressionError, ExpressionTooLarge, UnknownName
-from thinwire.filters.where import PredicateIndex, parse
-from thinwire.filters.where.where_grammar import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
+from thinwire.filters.where.predicate_index import PredicateIndex
+from thinwire.filters.where.where_grammar import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH, parse_where
 from thinwire.schema import Property, Schema
 
 NUMBERS = [-2.5, -1, 0, 0.1, 1, 3, 1e20]
@@ -110,7 +110,7 @@ def _compare(seen, sign, value):
 def parsed(formula):
     """The predicate of a formula; None where it is too large."""
     try:
-        return parse(text_of(formula))
+        return parse_where(text_of(formula))
     except ExpressionTooLarge:
         return None
     except ExpressionError:
@@ -134,11 +134,11 @@ def test_a_predicate_holds_for_exactly_the_events_its_text_says(formula, several
     if where is NOTHING:
         assert not any(expected)
         return
-    assert [where.holds(event) for event in several] == expected
-    again = parse(where.canonical)
+    assert [where.matches(event) for event in several] == expected
+    again = parse_where(where.canonical)
     assert again == where
     assert again.canonical == where.canonical
-    assert [again.holds(event) for event in several] == expected
+    assert [again.matches(event) for event in several] == expected
     assert pickle.loads(pickle.dumps(where.canonical)) == str(where)
     assert where.canonical.encode().decode() == where.canonical
 
@@ -155,7 +155,7 @@ def test_an_index_finds_what_each_predicate_finds_alone(formulas, several, data)
     for _ in range(4):
         found = index.match(several)
         assert [sorted(who) for who in found] == [
-            [number for number, where in asked.items() if where.holds(event)] for event in several
+            [number for number, where in asked.items() if where.matches(event)] for event in several
         ]
         for number in data.draw(st.lists(st.sampled_from(sorted(asked)), max_size=8)) if asked else ():
             index.remove(number)
@@ -170,13 +170,13 @@ def test_many_predicates_of_one_kind_are_an_index_and_stay_right_while_some_come
         for k in range(40):
             low = (7 * k + turn) % 37
             text = f"x between {low} and {low + 3} and region in ('EU', '{'US' if k % 2 else 'ZZ'}')"
-            wheres[turn, k] = parse(text)
+            wheres[turn, k] = parse_where(text)
             index.add((turn, k), wheres[turn, k])
         for k in range(0, 40, 3):
             index.remove((turn, k))
             del wheres[turn, k]
         for event, who in zip(several, index.match(several), strict=True):
-            assert {*who} == {name for name, where in wheres.items() if where.holds(event)}
+            assert {*who} == {name for name, where in wheres.items() if where.matches(event)}
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_many_predicates_of_one_kind_are_an_index_and_stay_right_while_some_come
     ],
 )
 def test_predicates_that_say_the_same_are_equal(one, other):
-    assert parse(one) == parse(other)
-    assert hash(parse(one)) == hash(parse(other))
+    assert parse_where(one) == parse_where(other)
+    assert hash(parse_where(one)) == hash(parse_where(other))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_predicates_that_say_the_same_are_equal(one, other):
 )
 def test_a_text_that_says_nothing_is_refused_with_the_place(text, detail, column):
     with pytest.raises(ExpressionError, match="bad expression") as caught:
-        parse(text)
+        parse_where(text)
     assert detail in str(caught.value)
     assert caught.value.column == column
     drawn = str(caught.value).splitlines()[-1]
@@ -241,7 +241,7 @@ def test_a_text_that_says_nothing_is_refused_with_the_place(text, detail, column
 )
 def test_what_is_too_large_is_refused(text):
     with pytest.raises(ExpressionTooLarge, match="limit"):
-        parse(text)
+        parse_where(text)
 
 
 @pytest.mark.parametrize(
@@ -262,25 +262,25 @@ def test_what_is_too_large_is_refused(text):
 )
 def test_what_a_schema_cannot_be_asked_is_refused_with_the_place(text, error, detail, column):
     with pytest.raises(error, match=detail) as caught:
-        parse(text).check(TRADES)
+        parse_where(text).check(TRADES)
     assert caught.value.column == column
 
 
 def test_nested_values_are_found_and_what_is_of_another_kind_does_not_match():
-    where = parse("oil.level >= 3")
+    where = parse_where("oil.level >= 3")
     where.check(TRADES)
     seen = [{"oil": {"level": 3}}, {"oil": {"level": 2}}, {"oil": {}}, {"oil": 3}, {}, {"oil": {"level": "3"}}]
-    assert [where.holds(event) for event in seen] == [True, False, False, False, False, False]
+    assert [where.matches(event) for event in seen] == [True, False, False, False, False, False]
     index = PredicateIndex()
     for k in range(40):
-        index.add(k, parse(f"oil.level >= {k}"))
+        index.add(k, parse_where(f"oil.level >= {k}"))
     for _ in range(12):
         found = index.match(seen)
     assert [len(who) for who in found] == [4, 3, 0, 0, 0, 0]
 
 
 def test_what_decides_has_no_tolerance():
-    where = parse("price > 10")
+    where = parse_where("price > 10")
     for nothing in (0, 0.0, "0.00", "0 %"):
         where.check_tolerances({"volume": 5, "price": nothing})
     with pytest.raises(DemandError, match="leave its tolerance out"):

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.schema import Property, Schema
-from thinwire.services.registry import RegistryService
+from thinwire.services.registry.registry_service import RegistryService
 from thinwire.topics.names import alive_subject, config_key
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument, decode

@@ -9,8 +9,7 @@ import pytest
 from thinwire.codec import Demand
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema, from_turtle, to_turtle
-from thinwire.services.registry import RdfProjection
-from thinwire.services.registry.rdf_projection import MAX_QUERY, MAX_ROWS
+from thinwire.services.registry.rdf_projection import MAX_QUERY, MAX_ROWS, RdfProjection
 from thinwire.topics.names import schema_key
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument
 from thinwire.topics.topic_settings import ConfigDocument, Settings
@@ -149,7 +148,7 @@ import asyncio
 import subprocess
 import sys
 from thinwire.schema import Property, Schema
-from thinwire.services.registry import RdfProjection
+from thinwire.services.registry.rdf_projection import RdfProjection
 
 graph = RdfProjection()
 graph.put(Schema("rooms", [Property(f"p{{n}}", "integer") for n in range(40)]))

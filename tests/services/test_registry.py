@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.schema import Property, Schema
-from thinwire.services.registry import Registry
+from thinwire.services.registry.registry import Registry
 from thinwire.topics.names import schema_key
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument, decode, encode
 from thinwire.topics.topic_settings import ConfigDocument, Settings

@@ -9,7 +9,7 @@ from registry_setup import ROOMS, Site, running, until
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.errors import ServiceUnavailable
-from thinwire.services.registry import query_registry
+from thinwire.services.registry.rdf_projection import query_registry
 from thinwire.topics.registry_client import open_registry, ping, register_schema, remove_subscription
 
 pytest.importorskip("nats", reason="needs the extra nats")
@@ -17,7 +17,7 @@ from thinwire.brokers.nats.broker import connect
 
 PROGRAM = """
 import asyncio, sys
-from thinwire.services.registry import RegistryService
+from thinwire.services.registry.registry_service import RegistryService
 from thinwire.brokers.nats.broker import connect
 
 async def main():

@@ -9,7 +9,8 @@ from registry_setup import ROOMS, local, running
 from thinwire.brokers.memory import LocalBroker
 from thinwire.errors import Conflict, DemandError, RegistryError, ServiceUnavailable, ThinwireError, UnknownTopic
 from thinwire.schema import Property, Schema, from_turtle, to_turtle
-from thinwire.services.registry import load_registry, query_registry
+from thinwire.services.registry.rdf_projection import query_registry
+from thinwire.services.registry.registry import load_registry
 from thinwire.services.registry.registry_descriptions import (
     describe_document,
     describe_schema,

@@ -10,19 +10,10 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Retention, StoredMessage
 from thinwire.codec import EventsMissed, Watermark
 from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
-from thinwire.filters.composite import (
-    Condition,
-    Evaluator,
-    EventReadings,
-    FeedPosition,
-    LogEntry,
-    Order,
-    Predicate,
-    Quantity,
-    Radius,
-    WatchInput,
-    WatchState,
-)
+from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
+from thinwire.filters.composite.feed_sequencer import EventReadings, FeedPosition, LogEntry, Order, WatchInput
+from thinwire.filters.composite.watch_evaluator import Evaluator
+from thinwire.filters.composite.watch_messages import WatchState
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.names import log_of, publisher_subjects, watch_log_of, watch_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchNotice, WatchOptions

@@ -10,7 +10,7 @@ from translation_setup import Channels, Log, Reader
 
 from thinwire.codec import Audit, Demand, EventsMissed
 from thinwire.errors import DemandError, ExpressionError
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.tolerance_budget import budget
@@ -64,7 +64,7 @@ def walk(chance, count):
 
 
 def matching(log, where):
-    holds = parse(where).holds
+    holds = parse_where(where).matches
     return {identity for identity, truth in log.truth.items() if holds(truth)}
 
 
@@ -94,7 +94,7 @@ def reader_of(log, one):
 @given(st.integers(0, 1 << 32).map(Random), st.sampled_from(WHERES), st.sampled_from((0, 2)), st.booleans())
 def test_a_class_gets_exactly_the_events_that_match(chance, where, tolerance, flushed):
     log = Log(PRICES)
-    exact = parse(where).names
+    exact = parse_where(where).names
     one = chosen(where, tolerance={} if "volume" in exact else {"volume": tolerance})
     reader, translation = reader_of(log, one), log.translation()
     translation.open(one)

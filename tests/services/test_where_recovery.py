@@ -9,7 +9,7 @@ from registry_setup import until
 from translator_setup import KINDS, TERM, Building, running, site
 
 from thinwire.codec import EventsMissed
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.demand_class import DemandClass
@@ -22,7 +22,7 @@ WHERE = "t > 21.2 and room != 'r1'"
 
 def matching(building):
     """Room and number of the events that match, in the order in which they were published."""
-    holds, counts = parse(WHERE).holds, dict.fromkeys(("r0", "r1", "r2"), 0)
+    holds, counts = parse_where(WHERE).matches, dict.fromkeys(("r0", "r1", "r2"), 0)
     for event in building.truth:
         counts[event["room"]] += 1
         if holds(event):

@@ -19,7 +19,7 @@ from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Audit, EventsMissed, State, Watermark
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import PeerFault
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Event, Property, Role, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import LogDecoder
@@ -130,7 +130,7 @@ class SubscriberChecks:
         self._published = published
         self._class = DemandClass.of(document)
         self._predicate = self._class.predicate
-        self._deciding = parse(document.where).names if document.where is not None else frozenset()
+        self._deciding = parse_where(document.where).names if document.where is not None else frozenset()
         self._requested: dict[tuple[bytes, str], Fraction] = {}
         self._marks: list[tuple[SubscriptionRun, Watermark, int]] = []
 
@@ -239,7 +239,7 @@ class SubscriberChecks:
 
     def _check_predicate(self, run: SubscriptionRun, log: LogContents) -> None:
         for id in run.events:
-            if self._predicate is not None and id in log.events and not self._predicate.holds(log.events[id]):
+            if self._predicate is not None and id in log.events and not self._predicate.matches(log.events[id]):
                 self._fail(run, f"{_text(id)} does not match {self._predicate.canonical}")
 
     def _check_expected(
@@ -274,7 +274,7 @@ class SubscriberChecks:
                 continue
             if not self._class.chooses(id.source, published.schemas[id.incarnation]):
                 continue
-            if self._predicate is None or self._predicate.holds(log.events[id]):
+            if self._predicate is None or self._predicate.matches(log.events[id]):
                 yield id
 
     def _is_covered(self, id: EventId, ordinals: list[int], notices: list[EventsMissed]) -> bool:

@@ -13,7 +13,7 @@ from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
 from thinwire.dictionaries.policies.policy import SequentialPolicy
 from thinwire.dictionaries.policies.policy_catalogue import register_policy
 from thinwire.dictionaries.topology import Topology
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Kind, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -121,7 +121,7 @@ def add_predicate(document: SubscriptionDocument, schema: Schema, random: Random
     if random.random() < 0.3:
         conditions.append(random.choice(("sensor != 's0'", "sensor in ('s0', 's2')")))
     where = random.choice((" and ", " or ")).join(conditions)
-    names = parse(where).names
+    names = parse_where(where).names
     tolerance = {name: value for name, value in document.tolerance.items() if name not in names}
     return replace(document, tolerance=tolerance, where=where)
 

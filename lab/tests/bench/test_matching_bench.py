@@ -1,6 +1,6 @@
 """Benchmarks of content matching at a small size."""
 
-from thinwire.filters import RectangleIndex
+from thinwire.filters.rectangle_index import RectangleIndex
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.bench.matching_bench import BENCHMARKS, METHODS, NOISE, rectangles
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import Order
+from thinwire.filters.composite.feed_sequencer import Order
 from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     CARRIED,
     CHAINING,

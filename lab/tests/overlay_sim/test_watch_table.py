@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import Condition, Order, Predicate, Radius, WatchEvaluator
+from thinwire.filters.composite.condition import Condition, Predicate, Radius
+from thinwire.filters.composite.feed_sequencer import Order
+from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 from thinwire_lab.overlay_sim.filters.watch_table import Regions, WatchTable
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from thinwire.errors import ConfigError
-from thinwire.filters import RectangleIndex, distinct
+from thinwire.filters.rectangle_index import RectangleIndex, distinct
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 

@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.scenarios import RateCurve, ScenarioTopic, read_scenario
 from thinwire_lab.workload.scenarios.scenario_events import (
@@ -155,7 +155,7 @@ def test_interests_are_predicates_on_the_workload():
     scene = ScenarioTopic("wide", "workload", RateCurve(((0.0, 10.0),)))
     wheres = subscriber_predicates(20, 3)
     for text in wheres:
-        where = parse(text)
+        where = parse_where(text)
         where.check(schema_of(scene))
         assert where.names == ("language_at", "topic_at")
     assert len(set(wheres)) > 5

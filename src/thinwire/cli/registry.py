@@ -12,7 +12,8 @@ from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import Column, JsonOption, Output, print_status, to_json
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
-from thinwire.services.registry import Registry, load_registry, query_registry
+from thinwire.services.registry.rdf_projection import query_registry
+from thinwire.services.registry.registry import Registry, load_registry
 from thinwire.services.registry.registry_descriptions import (
     describe_document,
     describe_schema,

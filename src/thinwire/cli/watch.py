@@ -17,7 +17,7 @@ from thinwire.cli.terminal import run, run_for
 from thinwire.client.watch import Watch
 from thinwire.client.watch_hit import Hit
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import parse
+from thinwire.filters.composite.watch_grammar import parse_watch
 
 
 class LatePolicy(StrEnum):
@@ -87,7 +87,7 @@ def watch(
     thinwire watch 'market[AAA].close +- 0.50 and market[BBB].close +- 1%'
     thinwire watch 'rooms[11.1].t +- 2 or rooms[11.2].t +- 2' --durable night --json
     """
-    parse(expression)  # reports a syntax error before connecting
+    parse_watch(expression)  # reports a syntax error before connecting
     if run(_watch(expression, options.read(), broker, output)):
         raise typer.Exit(INTERRUPTED)
 

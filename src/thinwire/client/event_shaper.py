@@ -147,7 +147,7 @@ def _selections(schema: Schema, request: SubscriptionRequest) -> Iterator[Step]:
     if request.sources:
         yield _select_sources(schema, request.sources)
     if request.where is not None:
-        matches = request.where.holds
+        matches = request.where.matches
         yield lambda events: [event for event in events if matches(event)]
 
 

@@ -12,7 +12,8 @@ from thinwire.codec import Demand
 from thinwire.codec.demand import check_names, tolerance_of
 from thinwire.codec.tolerance_vector import Tolerance
 from thinwire.errors import ConfigError, DemandError
-from thinwire.filters.where import Where, parse
+from thinwire.filters.where.predicate import WherePredicate
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Role, Schema
 
 Start = Literal["latest", "earliest"] | int | datetime
@@ -33,7 +34,7 @@ class SubscriptionRequest:
     durable: str | None = None
     start: Start = "latest"
     exact: bool | tuple[str, ...] = False
-    where: Where | None = None
+    where: WherePredicate | None = None
 
     def __post_init__(self) -> None:
         if self.emit not in ("all", "changes"):
@@ -118,10 +119,10 @@ def make_request(
     )
 
 
-def _parse_predicate(where: str | None) -> Where | None:
+def _parse_predicate(where: str | None) -> WherePredicate | None:
     if where is not None and not isinstance(where, str):
         raise ConfigError("where is a text such as \"price > 10 and region = 'EU'\"", where=where)
-    return parse(where) if where is not None else None
+    return parse_where(where) if where is not None else None
 
 
 def _selected_values(value: Any) -> frozenset[Any]:

@@ -19,7 +19,8 @@ from thinwire.client.watch_reader import WatchReader, WatchRegistration
 from thinwire.clock import Clock
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import ServiceUnavailable, TransportClosed
-from thinwire.filters.composite import Condition, parse
+from thinwire.filters.composite.condition import Condition
+from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.topics.names import evaluator_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatchOptions
 from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
@@ -50,7 +51,7 @@ class Watch:
         limit: int = 256,
         on_notice: OnNotice | None = None,
     ) -> None:
-        self.expression = str(parse(expression))  # raises for an invalid expression
+        self.expression = str(parse_watch(expression))  # raises for an invalid expression
         self.options = options
         self.identity = identity
         self.durable = durable

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from thinwire.client.notices import BoundExceeded, MessageUnreadable, Notice, PublisherLost
 from thinwire.codec import EventsMissed
 from thinwire.codec.value_conversion import restorer
-from thinwire.filters.composite import Condition, Delivery, Quantity
+from thinwire.filters.composite.condition import Condition, Quantity
+from thinwire.filters.composite.feed_sequencer import Delivery
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.watches.watch_documents import WatchNotice
 from thinwire.topics.watches.watch_quantities import MICROSECONDS

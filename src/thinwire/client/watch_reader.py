@@ -24,8 +24,7 @@ from thinwire.errors import (
     UnknownLog,
     WatchFailed,
 )
-from thinwire.filters.composite import Delivery, Order
-from thinwire.filters.composite.feed_sequencer import LatePolicy
+from thinwire.filters.composite.feed_sequencer import Delivery, LatePolicy, Order
 from thinwire.topics.names import WATCHES, alive_subject, evaluator_subject, watch_log_of, watch_subject
 from thinwire.topics.watches.watch_documents import (
     MAX_WATCHES,

@@ -37,7 +37,8 @@ from thinwire.codec.tolerance_vector import (
     write_for_property,
 )
 from thinwire.errors import DemandError
-from thinwire.filters.where import Where, parse
+from thinwire.filters.where.predicate import WherePredicate
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Role, Schema
 from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.topics.tolerance_budget import check_subscription
@@ -71,7 +72,7 @@ class DemandClass:
     def __post_init__(self) -> None:
         put = object.__setattr__
         if self.where is not None:
-            put(self, "where", parse(self.where).canonical)
+            put(self, "where", parse_where(self.where).canonical)
         exact = self.exact if isinstance(self.exact, bool) else tuple(sorted(set(self.exact)))
         put(self, "exact", exact or False)
         tolerance = {
@@ -109,9 +110,9 @@ class DemandClass:
         return "hold" if self.emit == "changes" or self.where is not None else "predict"
 
     @cached_property
-    def predicate(self) -> Where | None:
+    def predicate(self) -> WherePredicate | None:
         """The predicate that events must match; None if all do."""
-        return parse(self.where) if self.where is not None else None
+        return parse_where(self.where) if self.where is not None else None
 
     def check(self, schema: Schema | None = None) -> None:
         """Refuse a demand that contradicts itself or, if given, the schema. The error names the property."""

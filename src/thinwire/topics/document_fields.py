@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NoReturn, TypeVar
 
 from thinwire.errors import ConfigError, ExpressionError, RegistryError
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.topics.names import check_name_token, check_topic
 
 Check = Callable[[str, Any], Any]
@@ -176,5 +176,5 @@ Names = Annotated[tuple[str, ...], check_names]
 Entries = Annotated[Mapping[str, Any], check_mapping]
 Tolerances = Annotated[Mapping[str, float | int | str], mapping_of(_check_tolerance)]
 """a tolerance per property; the schema decides whether it can be honoured"""
-Predicate = Annotated[str, convert(text(MAX_COUNT), lambda value: parse(value).canonical)]
+Predicate = Annotated[str, convert(text(MAX_COUNT), lambda value: parse_where(value).canonical)]
 """a `where` predicate in its canonical form"""

@@ -20,7 +20,7 @@ from fractions import Fraction
 from thinwire.codec import Demand
 from thinwire.codec.tolerance_vector import EXACT, ToleranceVector, read_tolerance, round_down, write_tolerance
 from thinwire.errors import DemandError
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
@@ -125,7 +125,7 @@ def strictest_budget(one: Budget, other: Budget) -> Budget:
 def check_subscription(schema: Schema, document: SubscriptionDocument) -> None:
     """Refuse a subscription that the schema cannot honour. The error names the property."""
     if document.where is not None:
-        where = parse(document.where)
+        where = parse_where(document.where)
         where.check(schema)
         where.check_tolerances(document.tolerance)
     _check_properties(schema, document)

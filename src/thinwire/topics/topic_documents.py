@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from thinwire.codec import Demand
 from thinwire.errors import RegistryError, ThinwireError
-from thinwire.filters.where import parse
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Schema
 from thinwire.topics.document import Document, decode_object, encode_object, name_key
 from thinwire.topics.document_fields import (
@@ -125,7 +125,7 @@ class PublisherDocument(Document):
 @lru_cache(maxsize=1 << 17)
 def _names_in(where: str) -> tuple[str, ...]:
     """Parsed once per predicate: with 100,000 subscriptions, parsing would dominate each budget."""
-    return parse(where).names
+    return parse_where(where).names
 
 
 RegistryDocument = TopicDocument | SubscriptionDocument | PublisherDocument | ConfigDocument

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.filters import RectangleIndex
-from thinwire.filters.where import PredicateIndex, parse
+from thinwire.filters.rectangle_index import RectangleIndex
+from thinwire.filters.where.predicate_index import PredicateIndex
+from thinwire.filters.where.where_grammar import parse_where
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.random_rows import Floats
@@ -101,7 +102,7 @@ def predicates(subscriptions: int, events: int) -> MatchingResult:
     started = time.process_time()
     index = PredicateIndex[int]()
     for number, text in enumerate(texts):
-        index.add(number, parse(text))
+        index.add(number, parse_where(text))
     for event in dicts[:10]:
         index.match([event])
     built, found = time.process_time(), 0
@@ -122,7 +123,7 @@ def _predicate_texts(workload: MatchingWorkload) -> list[str]:
 def _count_wrong(index: PredicateIndex[int], texts: list[str], events: list[dict[str, Any]]) -> int:
     expected: list[list[int]] = [[] for _ in events]
     for number, text in enumerate(texts):
-        holds = parse(text).holds
+        holds = parse_where(text).matches
         for position, event in enumerate(events):
             if holds(event):
                 expected[position].append(number)

@@ -28,7 +28,7 @@ from thinwire.codec.value_conversion import converter, nearest
 from thinwire.errors import ExpressionError, UnknownName
 from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
 from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, fold
-from thinwire.filters.composite.watch_grammar import parse
+from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.schema import Kind, Property, Schema
 
 _WATCHABLE_KINDS = frozenset({Kind.INTEGER, Kind.NUMBER})
@@ -39,7 +39,7 @@ def resolve(expression: Expression | str, schemas: Mapping[str, Schema]) -> Cond
 
     Raises `ExpressionError` with the position of a term that does not fit the schemas.
     """
-    parsed = parse(expression) if isinstance(expression, str) else expression
+    parsed = parse_watch(expression) if isinstance(expression, str) else expression
     resolver = _Resolver(parsed.text, schemas)
     return Condition.of(fold(parsed.root, resolver.predicate, _conjunction, _disjunction))
 

@@ -37,7 +37,8 @@ class WatchEvaluator:
     latest: known values; `held` where not given
     number: of the last delivery
 
-    >>> from thinwire.filters.composite import And, Predicate
+    >>> from thinwire.filters.composite.condition import Predicate
+    >>> from thinwire.filters.composite.expression import And
     >>> a, b = Quantity("a", (), "x"), Quantity("b", (), "x")
     >>> watch = WatchEvaluator(Condition.of(And((Predicate(a, Radius(1)), Predicate(b, Radius(1))))))
     >>> watch.offer(a, 10, Order(1))                          # b has no value yet

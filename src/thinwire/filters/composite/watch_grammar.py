@@ -59,12 +59,12 @@ GRAMMAR = Grammar(
 )
 
 
-def parse(text: str) -> Expression:
+def parse_watch(text: str) -> Expression:
     """Parse a watch expression.
 
-    >>> str(parse("(market[AAPL].price ± 0.50 and market[MSFT].price +- 1%) or vix.value +- 2"))
+    >>> str(parse_watch("(market[AAPL].price ± 0.50 and market[MSFT].price +- 1%) or vix.value +- 2"))
     '(market[AAPL].price +- 0.5 and market[MSFT].price +- 1%) or vix.value +- 2'
-    >>> parse("market[AAPL].price +- much")
+    >>> parse_watch("market[AAPL].price +- much")
     Traceback (most recent call last):
     ...
     thinwire.errors.ExpressionError: bad expression: a number is expected behind +-: line=1, column=23, found='much'

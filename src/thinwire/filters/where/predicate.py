@@ -4,9 +4,9 @@ A predicate is a disjunction of cases. A case gives the accepted values of some 
 Cases are simplified: a case contained in another is dropped, and two that differ in one property are merged.
 Predicates with the same meaning then mostly have the same cases.
 
->>> from thinwire.filters.where import parse
->>> cheap = parse("price <= 20 and region in ('EU', 'US')")
->>> [cheap.holds(event) for event in ({"price": 20, "region": "EU"}, {"price": 21, "region": "EU"}, {"price": 3})]
+>>> from thinwire.filters.where.where_grammar import parse_where
+>>> cheap = parse_where("price <= 20 and region in ('EU', 'US')")
+>>> [cheap.matches(event) for event in ({"price": 20, "region": "EU"}, {"price": 21, "region": "EU"}, {"price": 3})]
 [True, False, False]
 >>> cheap.names
 ('price', 'region')
@@ -74,7 +74,7 @@ class Mention(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Where:
+class WherePredicate:
     """A parsed predicate. Predicates with equal canonical forms are equal.
 
     text: as written, for error messages
@@ -97,7 +97,7 @@ class Where:
         return tuple(sorted({name for case in self.cases for name in case}))
 
     @cached_property
-    def holds(self) -> EventTest:
+    def matches(self) -> EventTest:
         """A function that returns whether an event matches. An absent value matches no condition."""
         tests = [case_test(case) for case in self.cases]
         return tests[0] if len(tests) == 1 else lambda event: any(test(event) for test in tests)

@@ -20,7 +20,7 @@ from thinwire.filters.where.predicate import (
     Case,
     EventTest,
     TextRanks,
-    Where,
+    WherePredicate,
     case_test,
     closed_intervals,
     value_getter,
@@ -158,7 +158,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(slots=True)
 class _Entry(Generic[T]):
-    where: Where
+    where: WherePredicate
     number: int
     subscribers: dict[T, None] = field(default_factory=dict)
 
@@ -166,9 +166,9 @@ class _Entry(Generic[T]):
 class PredicateIndex(Generic[T]):
     """Predicates of subscribers.
 
-    >>> from thinwire.filters.where import parse
+    >>> from thinwire.filters.where.where_grammar import parse_where
     >>> index = PredicateIndex()
-    >>> index.add("cheap", parse("price < 10")); index.add("far", parse("region != 'EU'"))
+    >>> index.add("cheap", parse_where("price < 10")); index.add("far", parse_where("region != 'EU'"))
     >>> index.match([{"price": 5, "region": "EU"}, {"price": 5, "region": "US"}, {"price": 50, "region": "EU"}])
     [['cheap'], ['cheap', 'far'], []]
     """
@@ -184,7 +184,7 @@ class PredicateIndex(Generic[T]):
         """Return the number of subscribers."""
         return len(self._canonical)
 
-    def add(self, subscriber: T, where: Where) -> None:
+    def add(self, subscriber: T, where: WherePredicate) -> None:
         """Set the predicate of a subscriber."""
         self.remove(subscriber)
         self._canonical[subscriber] = where.canonical

@@ -27,7 +27,14 @@ from typing import Any
 
 from thinwire.errors import ExpressionError, ExpressionTooLarge
 from thinwire.filters.expression_parser import ExpressionParser, Grammar, Token
-from thinwire.filters.where.predicate import Case, Mention, Where, count_rectangles, intersect_cases, simplify_cases
+from thinwire.filters.where.predicate import (
+    Case,
+    Mention,
+    WherePredicate,
+    count_rectangles,
+    intersect_cases,
+    simplify_cases,
+)
 from thinwire.filters.where.value_sets import KEYWORDS, ComparedKind, Values, above, listed_values, prefixed_by
 
 MAX_LENGTH = 4_096
@@ -87,12 +94,12 @@ _COMPARISONS: dict[str, Callable[[ComparedKind, Any], Values]] = {
 
 
 @lru_cache(maxsize=4_096)
-def parse(text: str) -> Where:
+def parse_where(text: str) -> WherePredicate:
     """Parse a `where` predicate.
 
-    >>> str(parse("not (price < 10 or price > 20) and region = 'EU'"))
+    >>> str(parse_where("not (price < 10 or price > 20) and region = 'EU'"))
     "price between 10 and 20 and region = 'EU'"
-    >>> parse("price between 10 or 20")
+    >>> parse_where("price between 10 or 20")
     Traceback (most recent call last):
     ...
     thinwire.errors.ExpressionError: bad expression: 'and' is expected: line=1, column=18, found='or'
@@ -109,16 +116,16 @@ def parse(text: str) -> Where:
     if rectangles > MAX_RECTANGLES:
         detail = "`or`, `in` and `not` multiply: the predicate has too many rectangles"
         raise ExpressionTooLarge.at(text, 0, detail, rectangles=rectangles, limit=MAX_RECTANGLES)
-    where = Where(text, tuple(cases), tuple(parser.mentions))
+    where = WherePredicate(text, tuple(cases), tuple(parser.mentions))
     if where.canonical != text and (len(cases) > 1 or len(where.canonical) > MAX_LENGTH):
         _check_canonical(where)
     return where
 
 
-def _check_canonical(where: Where) -> None:
+def _check_canonical(where: WherePredicate) -> None:
     """Check the limits of the canonical form: services store and parse it instead of the text."""
     try:
-        parse(where.canonical)
+        parse_where(where.canonical)
     except ExpressionTooLarge as problem:
         detail = "its canonical form is above a limit: join conditions on one property by `in`"
         raise ExpressionTooLarge.at(where.text, 0, detail, limit=problem.limit) from None

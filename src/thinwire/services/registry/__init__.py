@@ -6,23 +6,9 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.services.registry.rdf_projection import RdfProjection, query_registry
-    from thinwire.services.registry.registry import Registry, Write, load_registry
-    from thinwire.services.registry.registry_service import RegistryService
+    from thinwire.services.registry.registry import load_registry
 else:
-    __getattr__, __dir__ = contents(
-        __name__,
-        {
-            "rdf_projection": "RdfProjection query_registry",
-            "registry": "Registry Write load_registry",
-            "registry_service": "RegistryService",
-        },
-    )
+    modules = {"rdf_projection": "RdfProjection query_registry", "registry": "load_registry"}
+    __getattr__, __dir__ = contents(__name__, modules)
 
-__all__ = [
-    "RdfProjection",
-    "Registry",
-    "RegistryService",
-    "Write",
-    "load_registry",
-    "query_registry",
-]
+__all__ = ["RdfProjection", "load_registry", "query_registry"]

@@ -78,7 +78,7 @@ class ChannelEncoder:
         self._key_frame_interval = key_frame_interval
         self._max_sources = max_sources
         self._selection = SourceSelection(select) if select is not None else None
-        self.matches = demand.predicate.holds if demand.predicate is not None else None
+        self.matches = demand.predicate.matches if demand.predicate is not None else None
         self.is_selective = select is not None or self.matches is not None
         self.stream = StreamEncoder(
             schema,

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from thinwire.codec import Audit, StreamEncoder, Watermark
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.errors import DemandError, EventRejected
-from thinwire.filters.where import PredicateIndex
+from thinwire.filters.where.predicate_index import PredicateIndex
 from thinwire.schema import Event
 from thinwire.services.translator.channel import Channel, DecodedMessage
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Retention, StoredMessage
 from thinwire.errors import CorruptWatchLog, Superseded, WatchFailed
-from thinwire.filters.composite import WatchMessage, WatchState, from_document, to_document
+from thinwire.filters.composite.watch_messages import WatchMessage, WatchState, from_document, to_document
 from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
 from thinwire.topics.names import watch_log_of, watch_subject, watch_subjects
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
-from thinwire.filters.composite import Evaluator, FeedPosition, WatchInput, WatchMessage, WatchState
+from thinwire.filters.composite.feed_sequencer import FeedPosition, WatchInput
+from thinwire.filters.composite.watch_evaluator import Evaluator
+from thinwire.filters.composite.watch_messages import WatchMessage, WatchState
 from thinwire.topics.log_selection import PublisherOffsets
 from thinwire.topics.names import log_of
 from thinwire.topics.topic_documents import SubscriptionDocument

@@ -14,20 +14,11 @@ from typing import Any, NamedTuple
 from thinwire.brokers.protocol import Broker, Bucket, StoredMessage
 from thinwire.codec import Delivery, EventsMissed, Watermark
 from thinwire.errors import ConfigError, EventRejected, RegistryError, UnknownName
-from thinwire.filters.composite import (
-    Condition,
-    EventReadings,
-    Expression,
-    LogEntry,
-    Order,
-    Quantity,
-    Term,
-    WatchInput,
-    parse,
-    resolve,
-    ticks_of,
-)
-from thinwire.filters.composite.expression import fold
+from thinwire.filters.composite.condition import Condition, Quantity
+from thinwire.filters.composite.condition_resolver import resolve, ticks_of
+from thinwire.filters.composite.expression import Expression, Term, fold
+from thinwire.filters.composite.feed_sequencer import EventReadings, LogEntry, Order, WatchInput
+from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.schema import Event, Property, Schema
 from thinwire.schema.timestamps import ticks_per_second
 from thinwire.topics.names import REGISTRY, check_topic
@@ -171,7 +162,7 @@ async def resolve_live(broker: Broker, expression: str, schemas: Iterable[Schema
 
     Raises ExpressionError, with the position, for an expression that is invalid or does not fit the topics.
     """
-    parsed = parse(expression)
+    parsed = parse_watch(expression)
     bucket = await broker.bucket(REGISTRY)
     own = {schema.name: schema for schema in schemas}
     known = own | await _schemas(bucket, [name for name in _candidates(parsed) if name not in own])

@@ -17,7 +17,7 @@ from thinwire.codec import Delivery, State
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.stream_config import MAX_SILENCE
 from thinwire.errors import BrokerUnavailable, PeerFault, RegistryError, TransportClosed, TransportError
-from thinwire.filters.composite import LogEntry, WatchInput
+from thinwire.filters.composite.feed_sequencer import LogEntry, WatchInput
 from thinwire.schema import Event
 from thinwire.topics.key_frame_requests import KeyFrameRequests
 from thinwire.topics.log_decoder import LogDecoder, resolve_and_retry

@@ -104,7 +104,8 @@ class _Registered:
 class WatchTable:
     """Watches by name over one stream of events.
 
-    >>> from thinwire.filters.composite import And, Predicate
+    >>> from thinwire.filters.composite.condition import Predicate
+    >>> from thinwire.filters.composite.expression import And
     >>> a, b = Quantity("a", (), "x"), Quantity("b", (), "x")
     >>> table = WatchTable()
     >>> for c in (1, 5): table.add(c, Condition.of(And((Predicate(a, Radius(c)), Predicate(b, Radius(c))))))
