@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 from contextlib import AsyncExitStack
 from random import Random
@@ -189,6 +190,41 @@ def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
                 hearer.check()
             answer = await broker.request(translator_subject(buildings[0].topic), b"")
             assert b'"name": "t1"' in answer
+
+    run(tell, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored_offset_is_that_of_an_open_channel(kind):
+    """A subscriber that does not know yet that its channel was closed must not take the channel for complete."""
+
+    async def tell(broker, connect):
+        async def stored_offset(**channel):
+            payload = json.dumps(channel).encode() if channel else b""
+            return json.loads(await broker.request(translator_subject(building.topic), payload))["stored"]
+
+        async def is_stored():
+            return await stored_offset() == building.last
+
+        building = await Building.build(broker)
+        async with running(await connect(), grace=0.0):
+            await building.publish(5)
+            one, other = await building.ask("a"), await building.ask("b", 1.0)
+            document = await building.opened(one)
+            await building.opened(other)
+            channel = {"class": one.id, "since": document.since}
+            await building.publish(5)
+            await until(is_stored)
+            assert await stored_offset(**channel) == building.last
+            assert await stored_offset(**channel | {"since": document.since + 1}) == 0
+            assert await stored_offset(since=document.since) == 0
+            await remove_subscription(building.bucket, building.topic, "a")
+
+            async def is_closed():
+                return await stored_offset(**channel) == 0
+
+            await until(is_closed)
+            assert await stored_offset() == building.last
 
     run(tell, kind)
 

@@ -86,9 +86,10 @@ class LogContents:
         """Check that no event was packed with an expired dictionary. Such an event is alone in its frame."""
         try:
             frames = list(map(read, split(stored.payload)))
+            bindings = [Binding.decode(frame.body) for frame in frames if frame.kind == FrameKind.BINDING]
         except PeerFault:
             return  # a damaged message that the decoder has not reached because it waits for key frames
-        for binding in (Binding.decode(frame.body) for frame in frames if frame.kind == FrameKind.BINDING):
+        for binding in bindings:
             self._bindings[publisher, binding.slot] = binding.expires or math.inf
         payloads = [frame for frame in frames if frame.kind == FrameKind.PAYLOAD]
         if len(payloads) != len(events):

@@ -133,7 +133,8 @@ class RandomPolicy(SequentialPolicy):
     """
 
     name = "random"
-    current: tuple[Random, dict[bytes, Dictionary]]
+    current: tuple[Random, dict[bytes, Dictionary]] = (Random(0), {})
+    """arguments of the policies of the world that runs"""
 
     def __init__(self, random: Random, trained: dict[bytes, Dictionary]) -> None:
         self.trained = trained

@@ -84,9 +84,13 @@ class ChannelStatus:
             self._mark_failed()
 
     async def request_stored_offset(self) -> int | None:
-        """Request the log offset up to which the channel is stored from the translator; None without an answer."""
+        """Request the log offset up to which the channel is stored from the translator.
+
+        None without an answer; 0 if the translator has closed the channel, also if its document is not updated yet.
+        """
+        request = json.dumps({"class": self._class_id, "since": self.since}).encode()
         try:
-            answer = await self._broker.request(translator_subject(self._topic), b"", timeout=ANSWER_TIMEOUT)
+            answer = await self._broker.request(translator_subject(self._topic), request, timeout=ANSWER_TIMEOUT)
             stored = json.loads(answer).get("stored", 0)
         except (ServiceUnavailable, BrokerUnavailable, ValueError, AttributeError):
             return None

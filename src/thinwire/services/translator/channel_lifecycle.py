@@ -70,6 +70,12 @@ class ChannelLifecycle:
         """Number of classes whose document states that they have a channel."""
         return sum(document.state == "open" for document in self._documents.documents.values())
 
+    def is_open(self, name: str, since: int) -> bool:
+        """Report whether the channel of a class is open and announced with `since`."""
+        document = self._documents.documents.get(name)
+        is_announced = document is not None and document.state == "open" and document.since == since
+        return is_announced and self._translation.has_class(name)
+
     async def apply(self, decisions: Mapping[str, ServingDecision]) -> None:
         """Open and close channels by the decisions, and write the documents of changed classes."""
         if decisions is self._applied and self._plan.is_stable and not self.starting:

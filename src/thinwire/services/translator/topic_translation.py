@@ -253,10 +253,23 @@ class TopicTranslation:
         return None
 
     async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
-        """Answer with the translator's name and epoch, the last processed offset and the last stored one."""
+        """Answer with the translator's name and epoch, the last processed offset and the last stored one.
+
+        A request can state a channel by class and `since`. The last stored offset is 0 if this channel is not open: a
+        closed channel does not contain everything up to the offset.
+        """
         holder = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
         offset = self._translation.log_decoder.offset or 0
-        return json.dumps({**holder, "offset": offset, "stored": self.stored}).encode()
+        stored = self.stored if not payload or self._is_open(payload) else 0
+        return json.dumps({**holder, "offset": offset, "stored": stored}).encode()
+
+    def _is_open(self, request: bytes) -> bool:
+        """Report whether the channel that a request states is open."""
+        try:
+            channel = json.loads(request)
+            return self._lifecycle.is_open(channel["class"], channel["since"])
+        except (ValueError, KeyError, TypeError):
+            return False
 
 
 def _warm_up() -> None:

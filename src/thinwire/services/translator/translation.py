@@ -147,6 +147,10 @@ class Translation:
         """The open classes, by id."""
         return {name: demand for name, (demand, _) in self._classes.items()}
 
+    def has_class(self, name: str) -> bool:
+        """Report whether a class is open."""
+        return name in self._classes
+
     @property
     def pending_bytes(self) -> int:
         """Bytes of memory that buffered frames use."""
