@@ -18,7 +18,9 @@ from thinwire.analysis.ledger_files import read
 from thinwire.cli import demo_view
 from thinwire.cli.demo_view import facts
 from thinwire.cli.main import main
-from thinwire.demo import SUBSCRIPTIONS, ChannelView, DemoSubscription, DemoView, SubscriberView, TableView
+from thinwire.demo.demo_run import ChannelView, DemoView, SubscriberView
+from thinwire.demo.demo_scenario import SUBSCRIPTIONS, DemoSubscription
+from thinwire.demo.spark_table import ParquetView
 from thinwire.ledger import Row
 from thinwire.spark.session import JAVA, java_version
 
@@ -219,7 +221,7 @@ def test_a_rate_that_is_too_high_to_check_is_refused(capsys):
 
 def view(**facts):
     row = Row("r", "t", "channel", "0.5", events=10, raw_bytes=8_780, data_bytes=70, suppressed_events=2)
-    joined = SubscriberView(DemoSubscription("0.5", 0.5), 0.0, row, joined=True, checked=10, **facts)
+    joined = SubscriberView(DemoSubscription("0.5", 0.5), 0.0, row, has_joined=True, checked=10, **facts)
     waiting = SubscriberView(DemoSubscription("0", 0.0), 15.0, Row("r"))
     made = Row("r", "t", "channel", "0.5", "translator", events=10, frames=8, data_bytes=50)
     channels = (ChannelView(made, 1, "channel", 100, 20_000), ChannelView(Row("r", class_="0"), 1, "log", 100, 30_000))
@@ -261,7 +263,7 @@ def test_tables_of_a_long_run_fit_eighty_columns():
         many.latency_sent.add(seconds)
         many.latency_virtual.add(seconds)
     subscriber = SubscriberView(
-        SUBSCRIPTIONS[2], 0.0, many, joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, broken=1
+        SUBSCRIPTIONS[2], 0.0, many, has_joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, violations=1
     )
     made = Row("r", "t", "channel", "0.5 tanks", "translator", events=598_765, frames=598_765, data_bytes=8_765_432)
     channel = ChannelView(made, 1, "channel", 12_345_678, 123_456_789)
@@ -280,10 +282,10 @@ def test_the_document_has_every_class():
 
 
 def test_a_violation_and_a_lost_event_are_shown():
-    assert "BROKEN" in drawn(view(broken=1, breach="t is off"))
+    assert "BROKEN" in drawn(view(violations=1, first_violation="t is off"))
     assert "LOST" in drawn(view(lost=3))
     text = "subscriber 0.5: 1 events violate their bound, 3 were lost; t is off"
-    assert text in summary(view(broken=1, lost=3, breach="t is off"))
+    assert text in summary(view(violations=1, lost=3, first_violation="t is off"))
 
 
 def test_events_from_before_the_tolerance_was_applied_are_shown():
@@ -292,16 +294,16 @@ def test_events_from_before_the_tolerance_was_applied_are_shown():
 
 def parquet_table(**facts):
     row = Row("r", "t", "log", "1", "table", events=10, link_bytes=81_000, stored_bytes=123_456_789)
-    return TableView(row, 71_234, 18.3, **facts)
+    return ParquetView(row, 71_234, 18.3, **facts)
 
 
 def with_table(**facts):
-    return replace(view(), table=parquet_table(**facts))
+    return replace(view(), parquet=parquet_table(**facts))
 
 
 def test_a_table_that_is_equal():
-    same = with_table(seconds=2.1, published=10, delivered=10)
-    assert same.kept
+    same = with_table(all_rows_after=2.1, published=10, delivered=10)
+    assert same.is_guarantee_met
     cells = ["1", "10", "10", "0", "0.07", "123", "18.3", "2.1"]
     assert cells in [line.split() for line in drawn(same).splitlines()]
     assert max(map(len, drawn(same).splitlines())) <= 80
@@ -312,8 +314,8 @@ def test_a_table_that_is_equal():
 
 def test_a_growing_table_is_not_compared():
     growing = with_table()
-    assert growing.kept
-    assert growing.table.equal is None
+    assert growing.is_guarantee_met
+    assert growing.parquet.is_equal is None
     assert ["1", "10", "-", "-", "0.07", "123", "18.3", "-"] in [line.split() for line in drawn(growing).splitlines()]
     assert "Spark: 10 rows" in demo_view.line(growing)
 
@@ -327,12 +329,12 @@ def test_a_growing_table_is_not_compared():
     ],
 )
 def test_a_table_that_differs_fails_the_run(wrong):
-    different = with_table(seconds=2.1, **wrong)
-    assert not different.kept
+    different = with_table(all_rows_after=2.1, **wrong)
+    assert not different.is_guarantee_met
     assert any("THE TABLE DIFFERS" in line for line in summary(different))
 
 
 def test_a_table_that_could_not_be_written_fails_the_run():
     different = with_table(problem="`thinwire ingest` ended 3 times.")
-    assert not different.kept
+    assert not different.is_guarantee_met
     assert "Spark: `thinwire ingest` ended 3 times." in summary(different)

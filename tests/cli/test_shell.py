@@ -1,5 +1,6 @@
 """The program: commands imported on demand, errors in one line, exit codes."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from thinwire.cli.main import Command, installed_commands, main
+from thinwire.cli.terminal import run_for
 
 FAKE_COMMANDS = '''
 from pathlib import Path
@@ -173,3 +175,12 @@ def test_a_closed_stdout_gives_no_error_message(unbuffered):
     assert process.returncode == 1
     assert "Error" not in process.stderr
     assert "Exception" not in process.stderr
+
+
+def test_a_time_limit_ends_the_work_but_a_timeout_of_the_work_is_an_error():
+    async def fail():
+        raise TimeoutError("the broker does not respond")
+
+    assert not asyncio.run(run_for(0.0, asyncio.Event().wait()))
+    with pytest.raises(TimeoutError, match="the broker does not respond"):
+        asyncio.run(run_for(60.0, fail()))

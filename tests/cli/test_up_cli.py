@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from verb_processes import PATIENCE, children, gone, running
 
+from thinwire.cli import up as up_command
 from thinwire.cli.main import main
 
 
@@ -81,12 +82,25 @@ def test_a_port_in_use_is_reported_with_a_remedy(capsys):
     assert "Traceback" not in complaint
 
 
+def test_a_connection_error_of_a_service_is_not_reported_as_a_full_disk(tmp_path, monkeypatch, capsys):
+    async def lose_connection(tasks, server):
+        raise ConnectionResetError("connection lost")
+
+    monkeypatch.setattr(up_command, "wait_for_end", lose_connection)
+    assert main(["up", "--port", "0", "--only", "registry", "--dir", str(tmp_path)]) == 2
+    complaint = capsys.readouterr().err
+    assert "connection lost" in complaint
+    assert "space" not in complaint
+
+
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
         (("--to", "memory://here"), "give the URL of a running broker"),
         (("--to", "nats://127.0.0.1:1"), "connection refused"),
         (("--to", "nats://127.0.0.1:1", "--dir", "here"), "omit --dir"),
+        (("--to", "nats://127.0.0.1:1", "--port", "4222"), "omit --port"),
+        (("--to", "nats://127.0.0.1:1", "--leaves", "0"), "omit --leaves"),
         (("--port", "70000"), "--port"),
         (("--only", "dashboard"), "--only"),
     ],

@@ -14,8 +14,8 @@ from thinwire.demo import building
 from thinwire.demo.demo_scenario import TOPIC, PlantEvents
 from thinwire.demo.spark_table import (
     COLUMNS,
+    MAX_STARTS,
     SINK_LOG,
-    STARTS,
     SparkTable,
     as_table,
     committed_files,
@@ -109,7 +109,7 @@ def test_a_job_that_cannot_run_is_given_up_with_the_end_of_its_output(tmp_path, 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     problem, folder = asyncio.run(_give_up())
-    assert f"ended {STARTS} times" in problem
+    assert f"ended {MAX_STARTS} times" in problem
     assert "thinwire:" in problem
     assert not os.path.exists(folder)
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from thinwire.demo.process_group import ProcessGroup, WorkerFailed, WorkerProcess, environment
+from thinwire.demo.process_group import WorkerFailed, WorkerProcess, environment, gather_answers, process_group
 from thinwire.schema import Property, Schema
 from thinwire_lab.live.process_measurement import ProcessSampler, cores_used
 from thinwire_lab.live.stacks import route_to
@@ -19,12 +19,13 @@ IDLE = {"kind": "json", "route": ROUTE, "feed": "feed", "number": 0, "connection
 """a subscriber that has no connections needs no broker"""
 
 
-def test_a_crew_obeys_and_leaves():
+def test_a_group_executes_commands_and_exits():
     async def run():
-        async with ProcessGroup([WorkerProcess(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
-            pids = [worker.pid for worker in crew.workers]
-            async with ProcessSampler({worker.name: worker.pid for worker in crew.workers}) as sampler:
-                answers = await crew.ask("subscriber", 30.0, do="begin", timed_from=0)
+        workers = [WorkerProcess(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]
+        async with process_group(workers):
+            pids = [worker.pid for worker in workers]
+            async with ProcessSampler({worker.name: worker.pid for worker in workers}) as sampler:
+                answers = await gather_answers(worker.ask(30.0, do="begin", timed_from=0) for worker in workers)
             assert answers == [{"missed": []}] * 2
             assert set(cores_used(sampler.series)) == {"subscriber 0", "subscriber 1"}
         return pids
@@ -43,7 +44,7 @@ def test_a_killed_process_starts_again():
         await worker.start()
         assert worker.pid != first
         assert await worker.ask(30.0, do="begin", timed_from=0) == {"missed": []}
-        await worker.leave()
+        await worker.exit()
         return first
 
     assert not _lives(asyncio.run(run()))
@@ -54,7 +55,7 @@ def test_a_process_that_fails_says_why():
         worker = WorkerProcess("subscriber", "subscriber", {"moon": 1})
         with pytest.raises(WorkerFailed, match="unexpected keyword argument 'moon'"):
             await worker.start()
-        await worker.leave()
+        await worker.exit()
 
     asyncio.run(run())
 

@@ -16,7 +16,8 @@ from rich.live import Live
 from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
 from thinwire.cli.output import JsonOption, Output
-from thinwire.demo import MAX_RATE, PLANTS, DemoView, compile_kernels, open_demo
+from thinwire.demo.demo_run import MAX_RATE, DemoView, open_demo
+from thinwire.demo.demo_scenario import PLANTS, compile_kernels
 from thinwire.demo.process_group import WorkerFailed
 from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.services.translator.hold_group import warm_up_hold_group
@@ -25,10 +26,13 @@ from thinwire.spark.session import check
 LINE_INTERVAL = 5.0
 """seconds between two lines if the output is not a terminal"""
 FAILED = 1
+"""exit code if a guarantee was violated or a process failed"""
 
-SecondsOption = Annotated[float, typer.Option("--seconds", help="Duration; Ctrl-C ends the demo earlier.", min=1)]
-RateOption = Annotated[int, typer.Option("--rate", help="Events per second; 3 is real time.", min=1, max=MAX_RATE)]
-TogetherOption = Annotated[
+SecondsOption = Annotated[float, typer.Option("--seconds", help="Seconds to run; Ctrl-C ends the demo earlier.", min=1)]
+RateOption = Annotated[
+    int, typer.Option("--rate", help="Events per second in total; 3 is real time.", min=1, max=MAX_RATE)
+]
+AllAtOnceOption = Annotated[
     bool, typer.Option("--all-at-once", help="Start all subscribers together instead of one after another.")
 ]
 SparkOption = Annotated[bool, typer.Option("--spark/--no-spark", help="Also write the log to a table with Spark.")]
@@ -38,7 +42,7 @@ LedgerOption = Annotated[Path, typer.Option("--ledger", help="File to which the 
 def demo(
     seconds: SecondsOption = 45.0,
     rate: RateOption = 200,
-    all_at_once: TogetherOption = False,
+    all_at_once: AllAtOnceOption = False,
     spark: SparkOption = True,
     ledger: LedgerOption = Path("runs/demo/ledger.jsonl"),
     json: JsonOption = False,
@@ -69,12 +73,12 @@ def demo(
         output.note(text)
     output.note(f"columns: docs/demo.md; all figures: thinwire ledger show {ledger}")
     output.document({"run": run, "ledger": ledger, "rate": rate, **demo_view.facts(view)})
-    if not view.kept:
+    if not view.is_guarantee_met:
         raise typer.Exit(FAILED)
 
 
 def _has_spark(output: Output) -> bool:
-    """Return whether Spark can run; print what is missing."""
+    """Return whether Spark can run. If not, print what is missing."""
     try:
         check()
     except (MissingExtra, SparkUnavailable) as missing:
@@ -98,7 +102,7 @@ async def _run(output: Output, run: str, rate: float, seconds: float, all_at_onc
 
 @contextmanager
 def _interruptible() -> Iterator[asyncio.Event]:
-    """Yield an event that Ctrl-C sets. An exception could separate a command from its answer."""
+    """Yield an event that Ctrl-C or SIGTERM sets. An exception could leave the answer of a worker process unread."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
@@ -112,7 +116,7 @@ def _interruptible() -> Iterator[asyncio.Event]:
 
 @contextmanager
 def _display(output: Output, seconds: float) -> Iterator[Callable[[DemoView], None]]:
-    """Yield a function that shows the figures: live tables in a terminal, otherwise a line now and then."""
+    """Yield a function that shows the figures: live tables in a terminal, otherwise a line every few seconds."""
     if output.console.is_terminal:
         with Live(console=output.console, auto_refresh=False, transient=True) as live:
             yield lambda view: live.update(demo_view.tables(view, seconds), refresh=True)

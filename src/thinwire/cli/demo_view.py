@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.demo import ChannelView, DemoView, SubscriberView, TableView
+from thinwire.demo.demo_run import ChannelView, DemoView, SubscriberView
+from thinwire.demo.spark_table import ParquetView
 from thinwire.ledger import Histogram
 
-SUBSCRIBERS = (
-    "tolerance",
-    "reads",
-    "events",
-    "raw\nJSON\nMB",
-    "frames\n\nkB",
-    "saved\n\n%",
-    "link,\nJSON\nMB",
-    "link,\nours\nMB",
-    "max.\nerror/\ntoler.",
-    "sent\np50/99\nms",
-    "virtual\np50/99\nms",
-)
-CHANNELS = (
-    "translator:\ntolerance",
-    "sub-\nscribers",
-    "events\nin",
-    "frames\nout",
-    "bytes/\nevent",
-    "channel\nkB",
-    "log\nkB",
-    "saved vs\nlog, %",
-    "link\nMB",
-)
-TABLE = (
-    "Spark:\ntolerance",
-    "rows in\ntable",
-    "events\ndelivered",
-    "rows that\ndiffer",
-    "read\nMB",
-    "Parquet\nMB",
-    "first rows\nafter, s",
-    "all rows\nafter, s",
-)
 
+def scaled(count: int, unit: float) -> str:
+    """Format a count in a unit, with three significant digits.
 
-def amount(count: int, unit: float) -> str:
-    """
-    >>> amount(7_902_311, 1e6), amount(61_004, 1e6), amount(56_912, 1e3), amount(1_204_912, 1e3)
+    >>> scaled(7_902_311, 1e6), scaled(61_004, 1e6), scaled(56_912, 1e3), scaled(1_204_912, 1e3)
     ('7.9', '0.06', '56.9', '1,205')
     """
     units = count / unit
@@ -58,7 +25,8 @@ def amount(count: int, unit: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """
+    """Format a share in percent, without the sign.
+
     >>> percent(0.99254), percent(1.0), percent(None)
     ('99.25', '100', '-')
     """
@@ -78,77 +46,78 @@ def _latency(histogram: Histogram) -> str:
     return "-" if median is None or high is None else f"{1e3 * median:.0f}/{1e3 * high:.0f}"
 
 
+def _largest_error(view: SubscriberView) -> str:
+    if view.is_guarantee_met:
+        return f"{view.row.error_max or 0:.4g}"
+    return "BROKEN" if view.violations else "LOST"
+
+
+_SUBSCRIBER_COLUMNS: dict[str, Callable[[SubscriberView], str]] = {
+    "tolerance": lambda view: view.subscription.name,
+    "reads": lambda view: view.row.link,
+    "events": lambda view: _number(view.row.events),
+    "raw\nJSON\nMB": lambda view: scaled(view.row.raw_bytes, 1e6),
+    "frames\n\nkB": lambda view: scaled(view.row.frame_bytes, 1e3),
+    "saved\n\n%": lambda view: percent(view.row.saved),
+    "link,\nJSON\nMB": lambda view: scaled(view.json_link_bytes, 1e6),
+    "link,\nours\nMB": lambda view: scaled(view.link_bytes, 1e6),
+    "max.\nerror/\ntoler.": _largest_error,
+    "sent\np50/99\nms": lambda view: _latency(view.row.latency_sent),
+    "virtual\np50/99\nms": lambda view: _latency(view.row.latency_virtual),
+}
+_CHANNEL_COLUMNS: dict[str, Callable[[ChannelView], str]] = {
+    "translator:\ntolerance": lambda view: view.row.class_,
+    "sub-\nscribers": lambda view: f"{view.subscribers}",
+    "events\nin": lambda view: _number(view.row.events) if view.row.frames else "-",
+    "frames\nout": lambda view: _number(view.row.frames or None),
+    "bytes/\nevent": lambda view: f"{view.row.bytes_per_event or 0:.2f}" if view.row.frames else "-",
+    "channel\nkB": lambda view: scaled(view.row.frame_bytes, 1e3) if view.row.frames else "-",
+    "log\nkB": lambda view: scaled(view.log_bytes, 1e3),
+    "saved vs\nlog, %": lambda view: percent(view.saved_of_log),
+    "link\nMB": lambda view: scaled(view.link_bytes, 1e6),
+}
+_PARQUET_COLUMNS: dict[str, Callable[[ParquetView], str]] = {
+    "Spark:\ntolerance": lambda view: view.row.class_,
+    "rows in\ntable": lambda view: _number(view.rows),
+    "events\ndelivered": lambda view: _number(view.delivered),
+    "rows that\ndiffer": lambda view: _number(view.differing if view.delivered is not None else None),
+    "read\nMB": lambda view: scaled(view.bytes_read, 1e6),
+    "Parquet\nMB": lambda view: scaled(view.row.stored_bytes, 1e6),
+    "first rows\nafter, s": lambda view: _seconds(view.first_rows_after),
+    "all rows\nafter, s": lambda view: _seconds(view.all_rows_after),
+}
+
+
 def tables(view: DemoView, seconds: float) -> Group:
     """Return the tables of subscribers, channels and, with Spark, the Parquet table."""
-    title = f"thinwire demo: {view.elapsed:.0f} of {seconds:g} s, {view.events:,} events published"
-    channels = _table("", CHANNELS, map(_channel_cells, view.channels))
-    channels.caption, channels.caption_justify = "\n".join(_captions(view)), "left"
-    parts: list[Table | str] = [_table(title, SUBSCRIBERS, map(_subscriber_cells, view.subscribers)), "", channels]
-    if view.table is not None:
-        parts += ["", _table("", TABLE, [_table_cells(view.table)])]
+    subscribers = _table(_SUBSCRIBER_COLUMNS, (s for s in view.subscribers if s.has_joined))
+    subscribers.title = f"thinwire demo: {view.elapsed:.0f} of {seconds:g} s, {view.events:,} events published"
+    for waiting in (s for s in view.subscribers if not s.has_joined):
+        subscribers.add_row(waiting.subscription.name, f"at {waiting.joins_at:.0f} s")
+    parts: list[Table | str] = [subscribers, "", _table(_CHANNEL_COLUMNS, view.channels), *_captions(view)]
+    if view.parquet is not None:
+        parts += ["", _table(_PARQUET_COLUMNS, [view.parquet])]
     return Group(*parts)
 
 
-def _table(title: str, columns: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
+def _table(columns: Mapping[str, Callable[[Any], str]], views: Iterable[Any]) -> Table:
+    table = Table(title_justify="left", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    for index, heading in enumerate(columns):
+        table.add_column(heading, justify="right" if index else "left", no_wrap=True)
+    for view in views:
+        table.add_row(*(cell(view) for cell in columns.values()))
     return table
-
-
-def _subscriber_cells(view: SubscriberView) -> tuple[str, ...]:
-    if not view.joined:
-        return (view.subscription.name, f"at {view.joins_at:.0f} s")
-    row = view.row
-    return (
-        view.subscription.name,
-        row.link,
-        _number(row.events),
-        amount(row.raw_bytes, 1e6),
-        amount(row.frame_bytes, 1e3),
-        percent(row.saved),
-        amount(view.json_link_bytes, 1e6),
-        amount(view.link_bytes, 1e6),
-        f"{row.error_max or 0:.4g}" if view.kept else "BROKEN" if view.broken else "LOST",
-        _latency(row.latency_sent),
-        _latency(row.latency_virtual),
-    )
-
-
-def _channel_cells(channel: ChannelView) -> tuple[str, ...]:
-    row = channel.row
-    figures = ("-",) * 4
-    if row.frames:
-        each = f"{row.bytes_per_event or 0:.2f}"
-        figures = (_number(row.events), _number(row.frames), each, amount(row.frame_bytes, 1e3))
-    log, link = amount(channel.log_bytes, 1e3), amount(channel.link_bytes, 1e6)
-    return (row.class_, f"{channel.subscribers}", *figures, log, percent(channel.less), link)
-
-
-def _table_cells(table: TableView) -> tuple[str, ...]:
-    return (
-        table.row.class_,
-        _number(table.rows),
-        _number(table.delivered),
-        _number(table.differing if table.delivered is not None else None),
-        amount(table.bytes_read, 1e6),
-        amount(table.row.stored_bytes, 1e6),
-        _seconds(table.first),
-        _seconds(table.seconds),
-    )
 
 
 def _captions(view: DemoView) -> list[str]:
     lines = []
     if view.phases and (row := view.phases[-1]).events:
-        each = f"{row.bytes_per_event or 0:.2f} bytes per event"
-        lines.append(f"log: tolerance {row.class_}, {each}, {percent(row.saved)} % saved")
+        cost = f"{row.bytes_per_event or 0:.2f} bytes per event"
+        lines.append(f"log: tolerance {row.class_}, {cost}, {percent(row.saved)} % saved")
     if view.translator_cpu is not None:
         cpu = f"{1e6 * view.translator_cpu:.0f} us of CPU per event"
         lines.append(f"translator: {view.translator.events:,} events read, {cpu} for all channels")
-    if view.table is not None and view.table.first is None:
+    if view.parquet is not None and view.parquet.first_rows_after is None:
         lines.append("Spark is starting; events published meanwhile are written later")
     return lines
 
@@ -163,48 +132,48 @@ def line(view: DemoView) -> str:
         if subscriber.row.events:
             saved = f"{percent(subscriber.row.saved)} % saved"
             parts.append(f"{subscriber.subscription.name} ({subscriber.row.link}): {saved}")
-    if view.table is not None:
-        parts.append(f"Spark: {view.table.rows:,} rows")
+    if view.parquet is not None:
+        parts.append(f"Spark: {view.parquet.rows:,} rows")
     return "; ".join(parts)
 
 
 def summary(view: DemoView, *, with_spark: bool) -> list[str]:
-    """Return the result in words."""
+    """Return the result as lines of text."""
     lines = [""]
-    if view.table is not None:
-        lines.append(_comparison(view.table))
+    if view.parquet is not None:
+        lines.append(_comparison(view.parquet))
     elif with_spark:
         lines.append("Spark was stopped before the first rows; no table to compare")
-    violated = [subscriber for subscriber in view.subscribers if not subscriber.kept]
+    violated = [subscriber for subscriber in view.subscribers if not subscriber.is_guarantee_met]
     for subscriber in violated:
-        problems = f"{subscriber.broken:,} events violate their bound, {subscriber.lost:,} were lost"
-        lines.append(f"subscriber {subscriber.subscription.name}: {problems}; {subscriber.breach}")
+        problems = f"{subscriber.violations:,} events violate their bound, {subscriber.lost:,} were lost"
+        lines.append(f"subscriber {subscriber.subscription.name}: {problems}; {subscriber.first_violation}")
     if not violated:
         checked = sum(subscriber.checked for subscriber in view.subscribers)
         early = sum(subscriber.early for subscriber in view.subscribers)
         lines.append(f"{checked:,} events checked: all within their bound, none lost")
         lines.append(f"{early:,} of them had a larger bound, from before the publishers applied a new tolerance")
-    stored = (f"{amount(row.stored_bytes, 1e3)} kB in {row.messages:,} messages ({row.link})" for row in view.stored)
+    stored = (f"{scaled(row.stored_bytes, 1e3)} kB in {row.messages:,} messages ({row.link})" for row in view.stored)
     return [*lines, f"stored by the broker: {', '.join(stored)}"]
 
 
-def _comparison(table: TableView) -> str:
-    if table.problem:
-        return f"Spark: {table.problem}"
-    events = f"the {table.delivered or 0:,} events that a subscriber of the log received"
-    if table.equal:
-        return f"Spark: the {table.rows:,} rows of the table equal {events}, bit for bit"
-    published = f"{table.published:,} events were published"
-    return f"Spark: THE TABLE DIFFERS: {table.rows:,} rows, {events}, {table.differing:,} rows differ, {published}"
+def _comparison(parquet: ParquetView) -> str:
+    if parquet.problem:
+        return f"Spark: {parquet.problem}"
+    events = f"the {parquet.delivered or 0:,} events that a subscriber of the log received"
+    if parquet.is_equal:
+        return f"Spark: the {parquet.rows:,} rows of the table equal {events}, bit for bit"
+    published = f"{parquet.published:,} events were published"
+    return f"Spark: THE TABLE DIFFERS: {parquet.rows:,} rows, {events}, {parquet.differing:,} rows differ, {published}"
 
 
 def facts(view: DemoView) -> dict[str, Any]:
     """Return the JSON document."""
-    phases = "events suppressed_events raw_bytes frame_bytes bytes_per_event saved link_bytes"
+    phase = "events suppressed_events raw_bytes frame_bytes bytes_per_event saved link_bytes"
     return {
         "seconds": view.elapsed,
         "events": view.events,
-        "kept": view.kept,
+        "kept": view.is_guarantee_met,
         "stored": [_pick(row, "link messages stored_bytes") for row in view.stored],
         "subscribers": [_subscriber_facts(subscriber) for subscriber in view.subscribers],
         "translator": {
@@ -214,18 +183,20 @@ def facts(view: DemoView) -> dict[str, Any]:
             "link_bytes": view.translator.link_bytes,
             "classes": [_channel_facts(channel) for channel in view.channels],
         },
-        "phases": [{"in_force": row.class_, **_pick(row, phases)} for row in view.phases],
-        "spark": None if view.table is None else _table_facts(view.table),
+        "phases": [{"in_force": row.class_, **_pick(row, phase)} for row in view.phases],
+        "spark": None if view.parquet is None else _parquet_facts(view.parquet),
     }
 
 
 def _subscriber_facts(view: SubscriberView) -> dict[str, Any]:
-    own = "joined checked broken lost early breach kept read_back json_link_bytes link_bytes"
     return {
         "class": view.subscription.name,
         **view.subscription.request,
-        **_pick(view, own),
+        **_pick(view, "checked lost early first_violation json_link_bytes link_bytes"),
         **_pick(view.row, "events raw_bytes frame_bytes saved"),
+        "joined": view.has_joined,
+        "broken": view.violations,
+        "kept": view.is_guarantee_met,
         "reads": view.row.link,
         "virtual_events": view.row.suppressed_events,
         "worst_error": view.row.error_max,
@@ -234,22 +205,26 @@ def _subscriber_facts(view: SubscriberView) -> dict[str, Any]:
     }
 
 
-def _channel_facts(channel: ChannelView) -> dict[str, Any]:
-    figures = _pick(channel.row, "events frames frame_bytes bytes_per_event")
-    return {"class": channel.row.class_, **_pick(channel, "subscribers reads log_bytes less link_bytes"), **figures}
+def _channel_facts(view: ChannelView) -> dict[str, Any]:
+    figures = _pick(view.row, "events frames frame_bytes bytes_per_event")
+    own = {"class": view.row.class_, "reads": view.feed, "less": view.saved_of_log}
+    return {**own, **_pick(view, "subscribers log_bytes link_bytes"), **figures}
 
 
-def _table_facts(table: TableView) -> dict[str, Any]:
+def _parquet_facts(view: ParquetView) -> dict[str, Any]:
     return {
-        "class": table.row.class_,
-        "heard": table.delivered,
-        **_pick(table, "rows equal published differing bytes_read first seconds problem"),
-        **_pick(table.row, "link_bytes stored_bytes"),
+        "class": view.row.class_,
+        "heard": view.delivered,
+        "equal": view.is_equal,
+        "first": view.first_rows_after,
+        "seconds": view.all_rows_after,
+        **_pick(view, "rows published differing bytes_read problem"),
+        **_pick(view.row, "link_bytes stored_bytes"),
     }
 
 
-def _pick(source: object, names: str) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in names.split()}
+def _pick(view: object, names: str) -> dict[str, Any]:
+    return {name: getattr(view, name) for name in names.split()}
 
 
 def _quantiles(histogram: Histogram) -> dict[str, float | int | None]:

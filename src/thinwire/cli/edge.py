@@ -14,7 +14,7 @@ from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess, Credentials, with_options
 from thinwire.cli.output import Output
-from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal import interruptible, run
 from thinwire.cli.up import STOP_TIMEOUT, JsonLineOption, announce, wait_for_end
 from thinwire.edge import EdgeHostDocument
 from thinwire.edge.edge_host import edge_node, edge_server
@@ -33,13 +33,13 @@ class EdgeOptions:
     ] = None
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="Data directory of its own broker; default: a temporary one."),
+        typer.Option("--dir", metavar="DIR", help="Data directory of the host's broker; default: a temporary one."),
     ] = None
-    port: Annotated[int, typer.Option("--port", help="Port of its own broker; 0 for a free one.", min=0, max=65535)] = 0
+    port: Annotated[int, typer.Option("--port", help="Port of the host's broker; 0: a free one.", min=0, max=65535)] = 0
     cores: Annotated[int | None, typer.Option("--cores", help="Cores for topics; default: all.")] = None
     speed: Annotated[float, typer.Option("--speed", help="Speed of a core relative to the reference host.")] = 1.0
     contention: Annotated[
-        float, typer.Option("--contention", help="Share by which a busy core slows down the others.")
+        float, typer.Option("--contention", help="Fraction by which a busy core slows down each other core.")
     ] = 0.0
     path: Annotated[
         list[Path] | None,
@@ -60,7 +60,7 @@ def edge(
 
     The host starts its own broker, connects it to the hub, and processes
     the topics that `thinwire place apply` assigns to it, each in a separate
-    process. Exits with 0 when stopped, with 2 if it cannot start.
+    process. Exits with 0 after Ctrl-C, with 2 if it cannot start.
 
     \b
     thinwire up --leaves 7422
@@ -81,7 +81,7 @@ async def _run_host(
         hub, _ = await open_broker(read_url(broker.url), {"name": host.name, **broker.options()}, stack)
         await stack.enter_async_context(server)
         _, task = await stack.enter_async_context(edge_node(hub, host, server, path=path))
-        text = f"{host.name} serves {broker.redacted_url}; its own broker is at {server.url}. Ctrl-C stops it."
+        text = f"{host.name} serves {broker.redacted_url}; its own broker is at {server.url}. Ctrl-C ends the command."
         announce(output, {"name": host.name, "url": server.url, "pid": os.getpid()}, text)
-        with Interruptible():
+        with interruptible():
             await wait_for_end({task}, server)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from thinwire.spark.jobs.stream_progress import JobProgress
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
-TableOption = Annotated[str, typer.Option("--to", metavar="TABLE", help="Folder or URL such as s3a://...")]
+TableOption = Annotated[
+    str, typer.Option("--to", metavar="TABLE", help="Folder of the table, or URL such as s3a://...")
+]
 ForgetOption = Annotated[bool, typer.Option("--forget", help="Write nothing; remove the subscription of the table.")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -43,14 +45,14 @@ class IngestOptions:
     tolerances: ToleranceOptions
     start: Annotated[
         str,
-        typer.Option("--from", metavar="POSITION", help="Start of a new table: earliest, latest, or JSON of offsets."),
+        typer.Option("--from", metavar="POSITION", help="Where a new table starts: earliest, latest, JSON of offsets."),
     ] = "earliest"
-    trigger: Annotated[str, typer.Option("--trigger", metavar="5s", help="Interval between batches.")] = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Write the messages present now and exit.")] = False
+    trigger: Annotated[str, typer.Option("--trigger", metavar="5s", help="Time between two batches.")] = "5s"
+    once: Annotated[bool, typer.Option("--once", help="Write the messages that are in the log now, then exit.")] = False
     seconds: SecondsOption = None
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", metavar="FOLDER", help="Checkpoint folder; default: inside the table."),
+        typer.Option("--checkpoint", metavar="FOLDER", help="Folder of Spark's checkpoint; default: inside the table."),
     ] = None
     batch: Annotated[int, typer.Option("--batch", metavar="N", help="Largest number of messages per batch.", min=1)] = (
         500_000
@@ -62,7 +64,7 @@ class IngestOptions:
     by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns: topic and date.")] = "topic,date"
 
     def read(self) -> dict[str, Any]:
-        """Return the keyword arguments of the job."""
+        """Return the keyword arguments of `thinwire.spark.jobs.ingest.ingest`."""
         return {
             **self.tolerances.read(),
             "start": self.start,
@@ -103,7 +105,7 @@ def ingest(
         output.document({"table": to, "topics": topics, "forgotten": True})
         return
     stop, written = _run(master, broker, topics, to, options.read())
-    _show(output, to, written)
+    _print_result(output, to, written)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
 
@@ -116,7 +118,7 @@ def read_duration(text: str) -> float:
     """
     match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|s|m|h)\s*", text)
     if match is None:
-        raise ConfigError("a number and ms, s, m or h, such as 5s", trigger=text)
+        raise ConfigError("write a duration as a number and ms, s, m or h, such as 5s", duration=text)
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -125,15 +127,15 @@ def _run(
 ) -> tuple[Event, Ingested]:
     from thinwire.spark.jobs.ingest import ingest as ingest_topics
 
-    # The session starts first: without the signal handler Spark cancels the running batch on Ctrl-C.
+    # The session starts first: Spark installs a signal handler, which would cancel the running batch on Ctrl-C.
     with (
         spark_session(master, "thinwire ingest") as spark,
-        _interruptible() as stop,
-        status_text("waiting for events") as show,
+        _stop_on_signal() as stop,
+        status_text("waiting for events") as set_status,
     ):
 
         def on_progress(job: JobProgress) -> None:
-            show(f"{job.rows:,} rows in {job.batches:,} batches, {job.behind:,} messages behind")
+            set_status(f"{job.rows:,} rows in {job.batches:,} batches, {job.behind:,} messages behind")
 
         written = ingest_topics(
             spark, broker.url, topics, table, stop=stop, progress=on_progress, **settings, **broker.options()
@@ -148,7 +150,7 @@ def _forget(broker: ServersAccess, topics: list[str], table: str) -> None:
 
 
 @contextmanager
-def _interruptible() -> Iterator[Event]:
+def _stop_on_signal() -> Iterator[Event]:
     """Yield an event that the first Ctrl-C or SIGTERM sets; a second one has its default effect."""
     stop = Event()
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -166,7 +168,7 @@ def _interruptible() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-def _show(output: Output, table: str, written: Ingested) -> None:
+def _print_result(output: Output, table: str, written: Ingested) -> None:
     offsets = sorted(written.offsets.items())
     output.table(f"{written.rows:,} rows in {written.batches:,} batches to {table}", ("topic", "next offset"), offsets)
     output.document({"table": table, "rows": written.rows, "batches": written.batches, "offsets": dict(offsets)})

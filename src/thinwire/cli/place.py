@@ -15,7 +15,7 @@ from thinwire.brokers.protocol import Broker
 from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.ingest import read_duration
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal import interruptible, run
 from thinwire.edge import Controller, EdgeTopic, apply
 from thinwire.edge.assignment import HostOfTopic, find_running_hosts, propose_hosts, read_assignment
 from thinwire.edge.edge_host import TERM
@@ -171,8 +171,8 @@ async def _apply(
 async def _run_controller(output: Output, broker: BrokerAccess, model: MonotoneModel, k: int, save: bool) -> None:
     async with AsyncExitStack() as stack:
         controller = Controller(await open_hub(broker, stack), model, k=k, save=save)
-        output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C stops it.")
-        with Interruptible():
+        output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C ends the command.")
+        with interruptible():
             await asyncio.create_task(controller.run())
 
 

@@ -26,7 +26,7 @@ from thinwire.cli.connection_options import (
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output, print_status
 from thinwire.cli.pub_input import EventInput
-from thinwire.cli.terminal import Interruptible, run, status_line
+from thinwire.cli.terminal import interruptible, run, status_line
 from thinwire.client.bus import Bus
 from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, SchemaError
@@ -158,10 +158,10 @@ async def _publish(publication: _Publication, events: EventInput, broker: Broker
             line = status_line(
                 lambda: f"{events.accepted:,} events, {events.rejected:,} rejected", "waiting for events"
             )
-            with Interruptible() as block, line:
+            with interruptible() as interrupted, line:
                 await _publish_events(events, out, publication.options.rate)
             await out.flush()
-            return block.interrupted, _summarize(events, out)
+            return interrupted.is_set(), _summarize(events, out)
 
 
 async def _publish_events(events: EventInput, out: Publisher, rate: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Running commands: clean shutdown on Ctrl-C and SIGTERM, time limits, and a status line on a terminal."""
+"""Running of commands: Ctrl-C and SIGTERM, time limits, and a status line on a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -16,16 +15,18 @@ from thinwire.cli.output import print_status
 
 CLOSE_TIMEOUT = 5.0
 """seconds to close connections after Ctrl-C"""
-FORCED_CANCEL_INTERVAL = 0.1
+CANCEL_INTERVAL = 0.1
+"""seconds between two cancellations after `CLOSE_TIMEOUT`"""
 REFRESH_INTERVAL = 0.2
+"""seconds between two updates of the status line"""
 
 T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T], *, close_timeout: float = CLOSE_TIMEOUT) -> T:
-    """Run a coroutine to its end. Ctrl-C and SIGTERM cancel it, wait until it has closed, and raise KeyboardInterrupt.
+    """Run a coroutine. After Ctrl-C or SIGTERM, cancel it, wait until it has ended, and raise KeyboardInterrupt.
 
-    close_timeout: seconds until an unfinished shutdown is cancelled, for example because the broker is unreachable
+    close_timeout: seconds in which the cancelled coroutine can close its connections; then requests are cancelled, too
     """
     logging.basicConfig(format="thinwire: %(message)s", level=logging.WARNING)
     try:
@@ -45,13 +46,13 @@ async def _run_with_signals(work: Coroutine[Any, Any, T], close_timeout: float) 
     try:
         return await work
     finally:
-        shutdown.finish()
+        shutdown.stop_timer()
         for number in handled:
             loop.remove_signal_handler(number)
 
 
 class _Shutdown:
-    """Cancels a task on request, and again by force after a timeout or a second request."""
+    """Cancels a task on request. After a timeout or a second request, cancels it repeatedly until it ends."""
 
     def __init__(self, task: asyncio.Task[Any], timeout: float) -> None:
         self._task = task
@@ -65,49 +66,46 @@ class _Shutdown:
         self._task.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._timeout, self._on_timeout)
 
-    def finish(self) -> None:
+    def stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     def _on_timeout(self) -> None:
-        print_status("the broker does not respond; unacknowledged messages may be lost")
+        print_status("the broker does not respond; messages that it has not acknowledged may be lost")
         self._cancel_repeatedly()
 
     def _cancel_repeatedly(self) -> None:
-        """Cancel the current and every later wait: each part that closes may send a request to the broker."""
-        self.finish()
+        """Cancel the task now and at intervals: every connection that is closed may wait for the broker again."""
+        self.stop_timer()
         self._task.cancel()
-        self._timer = asyncio.get_running_loop().call_later(FORCED_CANCEL_INTERVAL, self._cancel_repeatedly)
+        self._timer = asyncio.get_running_loop().call_later(CANCEL_INTERVAL, self._cancel_repeatedly)
 
 
-class Interruptible:
-    """Context in which Ctrl-C ends the block and nothing else, so that the command can finish in order.
-
-    interrupted: whether the block was ended by Ctrl-C
-    """
-
-    def __init__(self) -> None:
-        self.interrupted = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+@contextmanager
+def interruptible() -> Iterator[asyncio.Event]:
+    """Let Ctrl-C and SIGTERM end the block instead of the command. Yield an event that is set in this case."""
+    interrupted = asyncio.Event()
+    try:
+        yield interrupted
+    except asyncio.CancelledError:
         task = asyncio.current_task()
-        if kind is asyncio.CancelledError and task is not None and task.cancelling():
-            task.uncancel()
-            self.interrupted = True
-        return self.interrupted
+        if task is None or not task.cancelling():
+            raise
+        task.uncancel()
+        interrupted.set()
 
 
 async def run_for(seconds: float | None, work: Awaitable[None]) -> bool:
-    """Await `work` until it ends, the time is over or Ctrl-C is pressed. Return whether it was interrupted."""
-    with Interruptible() as block, suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await work
-    return block.interrupted
+    """Await `work` until it ends, the time is over or Ctrl-C is pressed. Return whether Ctrl-C was pressed."""
+    time_limit = asyncio.timeout(seconds)
+    with interruptible() as interrupted:
+        try:
+            async with time_limit:
+                await work
+        except TimeoutError:
+            if not time_limit.expired():
+                raise  # an error of `work`
+    return interrupted.is_set()
 
 
 @contextmanager

@@ -19,13 +19,14 @@ from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
 from thinwire.cli.output import Output
-from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal import interruptible, run
 from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry
 from thinwire.topics.topic_plan import Plan, load_plan, register_plan
 
+DEFAULT_PORT = 4222
 POLL_INTERVAL = 0.5
 """seconds between two checks whether the broker still runs"""
 STOP_TIMEOUT = 15.0
@@ -33,7 +34,7 @@ STOP_TIMEOUT = 15.0
 
 
 class Service(StrEnum):
-    """A service that runs beside a broker."""
+    """A service of a broker."""
 
     REGISTRY = "registry"
     TRANSLATOR = "translator"
@@ -46,19 +47,27 @@ JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of 
 
 @dataclass(frozen=True)
 class LocalBrokerOptions:
-    """Options of the broker that `thinwire up` starts."""
+    """Options of the broker that `thinwire up` starts. They do not apply to the broker of `--to`."""
 
-    port: Annotated[int, typer.Option("--port", help="Port of the broker; 0 for a free one.", min=0, max=65535)] = 4222
+    port: Annotated[
+        int | None,
+        typer.Option("--port", help="Port of the broker, 0 for a free one; default: 4222.", min=0, max=65535),
+    ] = None
     leaves: Annotated[
         int | None,
-        typer.Option(
-            "--leaves", metavar="PORT", help="Port for leaf nodes of edge hosts; 0 for a free one.", min=0, max=65535
-        ),
+        typer.Option("--leaves", metavar="PORT", help="Port for edge hosts, 0 for a free one.", min=0, max=65535),
     ] = None
-    directory: Annotated[
+    dir: Annotated[
         Path | None,
         typer.Option("--dir", metavar="DIR", help="Data directory of the broker; default: a temporary one."),
     ] = None
+
+    def check_unused(self) -> None:
+        """Raise `ConfigError` if an option is set, although no broker is started."""
+        for name, value in vars(self).items():
+            if value is not None:
+                detail = f"--{name} requires a broker started here: omit --{name}, or omit --to"
+                raise ConfigError(detail, **{name: str(value)})
 
 
 @dataclass(frozen=True)
@@ -68,10 +77,7 @@ class ServiceOptions:
     to: Annotated[
         str | None, typer.Option("--to", metavar="URL", help="Start no broker; run the services on the one at URL.")
     ] = None
-    only: Annotated[
-        Service | None,
-        typer.Option("--only", help="Run one service alone; all but the registry share topics with other instances."),
-    ] = None
+    only: Annotated[Service | None, typer.Option("--only", help="Run only this service.")] = None
     plan: Annotated[
         Path | None,
         typer.Option("--plan", metavar="FILE", help="Register the topics of this plan with their settings."),
@@ -89,8 +95,8 @@ def up(
     request. The translator makes a channel for each class of coarser
     subscriptions. The dictionary trainer trains dictionaries for topics that
     use them. The watcher evaluates watches. The broker listens on 127.0.0.1
-    only and ends with this process, even if it is killed. Exits with 0 when
-    stopped, with 2 if it cannot start.
+    only and ends with this process, even if this process is killed. Exits
+    with 0 after Ctrl-C, with 2 if the broker or a service cannot start.
 
     \b
     thinwire up --dir ~/thinwire-data
@@ -102,50 +108,50 @@ def up(
     # Read before anything starts, so that an invalid plan leaves nothing running.
     plan = load_plan(services.plan) if services.plan is not None else None
     if services.to is not None:
-        if local.directory is not None:
-            detail = "--dir requires a broker started here: omit --dir, or omit --to"
-            raise ConfigError(detail, dir=str(local.directory))
+        local.check_unused()
         run(_run_services(output, BrokerAccess(services.to, credentials), services.only, plan))
-        return
-    try:
-        server = EmbeddedServer(local.directory, port=local.port, leaves=local.leaves)
-        run(_run_broker_and_services(output, server, services.only, plan), close_timeout=STOP_TIMEOUT)
-    except OSError as error:
-        detail = f"{error.strerror}: free some space, or choose another directory (--dir)"
-        raise ConfigError(detail, dir=str(local.directory or tempfile.gettempdir())) from None
+    else:
+        run(_run_broker_and_services(output, local, services.only, plan), close_timeout=STOP_TIMEOUT)
 
 
 async def _run_broker_and_services(
-    output: Output, server: EmbeddedServer, only: Service | None, plan: Plan | None
+    output: Output, local: LocalBrokerOptions, only: Service | None, plan: Plan | None
 ) -> None:
-    async with server, _services(server.url, {}, only) as services:
+    async with AsyncExitStack() as stack:
+        try:
+            port = DEFAULT_PORT if local.port is None else local.port
+            server = await stack.enter_async_context(EmbeddedServer(local.dir, port=port, leaves=local.leaves))
+        except OSError as error:
+            detail = f"{error.strerror or error}: free some space, or choose another directory (--dir)"
+            raise ConfigError(detail, dir=str(local.dir or tempfile.gettempdir())) from None
+        tasks = await stack.enter_async_context(_services(server.url, {}, only))
         await _register(output, server.url, {}, plan)
-        lifetime = " until it stops; --dir DIR keeps them" if server.temporary else ""
         running = f"broker{', ' if only is None else ' and '}{_display_name(only)} run"
+        data = f"data in {server.directory}"
+        data += ", deleted at the end; --dir DIR selects a permanent directory" if server.temporary else ""
         leaves = f"; edge hosts connect to {server.leaf_url}" if server.leaf_url else ""
-        text = f"{running}; data in {server.directory}{lifetime}{leaves}"
-        await _announce_and_wait(output, server.url, text, services, server)
+        await _announce_and_wait(output, server.url, f"{running}; {data}{leaves}", tasks, server)
 
 
 async def _run_services(output: Output, broker: BrokerAccess, only: Service | None, plan: Plan | None) -> None:
     broker.check_running("to")
-    async with _services(broker.url, broker.options(), only) as services:
+    async with _services(broker.url, broker.options(), only) as tasks:
         await _register(output, broker.url, broker.options(), plan)
         text = f"{_display_name(only)} {'run' if only is None else 'runs'}"
-        await _announce_and_wait(output, broker.redacted_url, text, services)
+        await _announce_and_wait(output, broker.redacted_url, text, tasks)
 
 
 async def _announce_and_wait(
-    output: Output, url: str, text: str, services: set[asyncio.Task[None]], server: EmbeddedServer | None = None
+    output: Output, url: str, text: str, tasks: set[asyncio.Task[None]], server: EmbeddedServer | None = None
 ) -> None:
     directory = None if server is None else str(server.directory)
-    announce(output, {"url": url, "pid": os.getpid(), "dir": directory}, f"{url}  {text}. Ctrl-C stops it.")
-    with Interruptible():
-        await wait_for_end(services, server)
+    announce(output, {"url": url, "pid": os.getpid(), "dir": directory}, f"{url}  {text}. Ctrl-C ends the command.")
+    with interruptible():
+        await wait_for_end(tasks, server)
 
 
 async def _register(output: Output, url: str, options: dict[str, Any], plan: Plan | None) -> None:
-    """Register the topics of a plan before the start is announced."""
+    """Register the topics of a plan, if there is one."""
     if plan is None:
         return
     async with AsyncExitStack() as stack:
@@ -193,7 +199,7 @@ async def wait_for_end(tasks: set[asyncio.Task[None]], server: EmbeddedServer | 
 
 
 def announce(output: Output, document: dict[str, Any], text: str) -> None:
-    """Print that everything has started: a line of text, and with --json a line of JSON."""
+    """Print a line of text, and with --json a line of JSON, after everything has started."""
     if output.json:
         print(json_text.dumps(document), flush=True)
     output.note(text)

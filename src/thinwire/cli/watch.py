@@ -1,4 +1,7 @@
-"""`thinwire watch 'EXPR'`: print a line for each notification of a watch."""
+"""`thinwire watch 'EXPR'`: print a line for each notification of a watch.
+
+A notification, class `Hit`, states that the quantities of the expression have moved.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from thinwire.filters.composite.watch_grammar import parse_watch
 
 
 class LatePolicy(StrEnum):
-    """Handling of events that arrive later than `--max-delay`."""
+    """What happens to late events, which arrive more than `--max-delay` after later events of other topics."""
 
     APPLY = "apply"
     DROP = "drop"
@@ -34,18 +37,18 @@ ExpressionArgument = Annotated[
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Options of the evaluation."""
+    """Options of the watch."""
 
     durable: Annotated[
         str | None,
-        typer.Option("--durable", metavar="NAME", help="Resume under this name after the last printed notification."),
+        typer.Option("--durable", metavar="NAME", help="Name; resume after the last notification printed for it."),
     ] = None
     max_delay: Annotated[
         float,
-        typer.Option("--max-delay", metavar="SECONDS", min=0, help="Time to wait for earlier events of other topics."),
+        typer.Option("--max-delay", metavar="SECONDS", min=0, help="Longest wait for events of other topics."),
     ] = 1.0
     late: Annotated[
-        LatePolicy, typer.Option("--late", help="Evaluate later events and flag the notification, or drop them.")
+        LatePolicy, typer.Option("--late", help="Events after --max-delay: evaluate and flag them, or drop them.")
     ] = LatePolicy.APPLY
     start: Annotated[
         str, typer.Option("--start", metavar="POSITION", help="Start of a new watch: latest, earliest, or an ISO time.")
@@ -61,8 +64,8 @@ class EvaluationOptions:
 
 
 @dataclass(frozen=True)
-class HitOutput:
-    """Options of the output."""
+class WatchOutput:
+    """What is printed, and when the command ends."""
 
     count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many notifications.", min=1)] = (
         None
@@ -73,7 +76,7 @@ class HitOutput:
 
 @with_options
 def watch(
-    expression: ExpressionArgument, *, broker: BrokerAccess, options: EvaluationOptions, output: HitOutput
+    expression: ExpressionArgument, *, broker: BrokerAccess, options: EvaluationOptions, output: WatchOutput
 ) -> None:
     """Print a line each time the quantities of an expression have moved.
 
@@ -92,20 +95,19 @@ def watch(
         raise typer.Exit(INTERRUPTED)
 
 
-async def _watch(expression: str, settings: dict[str, Any], broker: BrokerAccess, output: HitOutput) -> bool:
-    """Print notifications until the count or the time is reached. Return whether it was interrupted."""
+async def _watch(expression: str, settings: dict[str, Any], broker: BrokerAccess, output: WatchOutput) -> bool:
+    """Print notifications until the count or the time is reached. Return whether Ctrl-C was pressed."""
     async with broker.bus() as bus, bus.watch(expression, **settings, on_notice=print_notice) as hits:
-        # Opening takes seconds at the first run on a machine; events published before this line are not evaluated.
+        # Opening can take seconds. With `--start latest`, events published before this message are not evaluated.
         print_status(f"watching {hits.expression}")
         return await run_for(output.seconds, _print_hits(hits, output))
 
 
-async def _print_hits(hits: Watch, output: HitOutput) -> None:
-    """Print notifications until the count is reached. Requesting the next acknowledges one, so each is flushed."""
+async def _print_hits(hits: Watch, output: WatchOutput) -> None:
+    """Print notifications until the count is reached. Each is flushed, because reading the next one acknowledges it."""
     printed = 0
     async for hit in hits:
-        line = json_text.dumps(hit_document(hit), ensure_ascii=False) if output.json else hit_line(hit)
-        print(line, flush=True)
+        print(json_text.dumps(hit_document(hit), ensure_ascii=False) if output.json else hit_line(hit), flush=True)
         printed += 1
         if printed == output.count:
             return

@@ -14,20 +14,22 @@ from thinwire.schema import Event, Role, timestamps
 ROUNDING = 1e-12
 """rounding error of the difference of two decimals as doubles, relative to the larger"""
 
-_FORM = SCHEMA["timestamp"].form or ""
-_TICKS, _TICKS_PER_SECOND = timestamps.reader(_FORM), timestamps.ticks_per_second(_FORM) or 1
+_TIME_FORM = SCHEMA["timestamp"].form or ""
+_read_ticks, _TICKS_PER_SECOND = timestamps.reader(_TIME_FORM), timestamps.ticks_per_second(_TIME_FORM) or 1
 
 
 class DeliveryCheck:
-    """Compares the events delivered to one subscription with the generated ones.
+    """Compares the events delivered to one subscription with the generated events.
 
-    A subscription to changes does not get every event. While no event is delivered, the values of the last one must be
-    within the tolerance of the generated ones.
+    A subscription to changes does not get every event. While no event is delivered, the values of the last delivered
+    event must be within the tolerance of the generated values. After a subscription with a smaller tolerance joins,
+    events may have a larger bound until the publisher applies the tolerance; their values must be within this bound.
 
-    checked, broken: events that were compared, and that exceeded their bound or tolerance; lost: events not delivered
-    early: events with a wider bound, from before the publisher applied the tolerance
-    breach: the first violation, as text
-    last: ordinal of the last delivered event, by plant
+    checked: number of events that were compared
+    violations: number of events that exceeded a bound or a tolerance, were repeated, or had other properties
+    lost: number of events that were not delivered, although all events were to be delivered
+    early: number of events from before the publisher applied the tolerance of the subscription
+    first_violation: text of the first violation or loss; empty without one
     """
 
     def __init__(self, subscription: DemoSubscription, tally: RowTally) -> None:
@@ -35,70 +37,81 @@ class DeliveryCheck:
         selected = [p for p in SCHEMA.wire if subscription.selects(p.name)]
         self.subscription = subscription
         self.plants = {plant.name: plant for plant in map(PlantEvents, range(PLANTS))}
-        self.checked = self.broken = self.lost = self.early = 0
-        self.breach = ""
-        self.last: dict[str, int] = {}
+        self.checked = self.violations = self.lost = self.early = 0
+        self.first_violation = ""
         self._tally = tally
         self._tolerances = {p.name: float(tolerance_of(SCHEMA, p, demand)) for p in selected}
-        self._measurements = [p.name for p in selected if p.role is Role.MEASUREMENT]
-        self._applied: set[str] = set()
-        self._latest: dict[str, Event] = {}
+        self._measurements = {p.name: self._tolerances[p.name] for p in selected if p.role is Role.MEASUREMENT}
+        self._expected_after: Mapping[str, int] = {}
+        self._last_ordinal: dict[str, int] = {}
+        self._last_event: dict[str, Event] = {}
+        self._has_tolerance: set[str] = set()
+        """plants whose publishers have applied the tolerance of the subscription"""
 
-    def start(self, *, from_first_event: bool) -> None:
-        """Expect all events of each plant, or those after the first delivered one."""
-        self.last = dict.fromkeys(self.plants, 0) if from_first_event else {}
+    def start(self, expected_after: Mapping[str, int]) -> None:
+        """Expect all events of each plant after an ordinal. Earlier events may be delivered, too."""
+        self._expected_after = expected_after
 
     def receive(self, event: Event) -> Mapping[str, Any] | None:
-        """Check a delivered event. Return the generated event, None if there is none or it was already passed."""
+        """Check a delivered event. Return the generated event, None for an unknown plant or a repeated event."""
         name, ordinal = str(event.source[0]), event.ordinal
-        previous = self.last.get(name, ordinal - 1)
+        previous = self._last_ordinal.get(name, 0)
         if name not in self.plants or ordinal <= previous:
             self._add_violation(f"event {ordinal} of {name} was delivered after event {previous}")
             return None
         self._check_undelivered(name, ordinal - 1)
-        self.last[name] = ordinal
+        self._last_ordinal[name] = ordinal
         self.checked += 1
-        original = self.plants[name].event(ordinal)
-        self._check_delivered(name, event, original)
+        generated = self.plants[name].event(ordinal)
+        self._check_delivered(name, event, generated)
         if self.subscription.emit == "changes":
-            self._latest[name] = event
-        return original
+            self._last_event[name] = event
+        return generated
 
-    def finish(self, last: Mapping[str, int], *, complete: bool = True) -> None:
-        """Count the events up to the last one of each plant that were not delivered.
+    def is_complete(self, last: Mapping[str, int]) -> bool:
+        """Return whether all events up to the last one of each plant were delivered."""
+        return all(self._delivered_until(name, ordinal) == ordinal for name, ordinal in last.items())
 
-        complete: the publishers have confirmed that no more events follow
+    def finish(self, last: Mapping[str, int], *, is_confirmed: bool = True) -> None:
+        """Check the events that were not delivered, up to the last one of each plant.
+
+        is_confirmed: all events were delivered, or a subscription to changes has the last watermark of each publisher;
+            otherwise all events that were not delivered are lost
         """
         for name, ordinal in last.items():
-            if complete:
+            if is_confirmed:
                 self._check_undelivered(name, ordinal)
             else:
-                self._add_lost(name, ordinal - self.last.get(name, ordinal))
+                self._add_lost(name, ordinal - self._delivered_until(name, ordinal))
+
+    def _delivered_until(self, name: str, ordinal: int) -> int:
+        """Return the ordinal up to which no event is missing, at most `ordinal`."""
+        return min(ordinal, self._last_ordinal.get(name, self._expected_after.get(name, ordinal)))
 
     def _check_undelivered(self, name: str, until: int) -> None:
-        """Check the events of a plant that were not delivered after the last delivered one."""
-        previous, latest = self.last.get(name, until), self._latest.get(name)
-        if latest is None:
+        """Check the events of a plant that follow the last delivered one."""
+        previous, last_event = self._delivered_until(name, until), self._last_event.get(name)
+        if last_event is None:
             self._add_lost(name, until - previous)
             return
-        requested = {p: self._tolerances[p] for p in self._measurements}
         for ordinal in range(previous + 1, until + 1):
             self.checked += 1
-            if name in self._applied:
+            if name in self._has_tolerance:
                 label = f"event {ordinal} of {name}, which was not delivered,"
-                self._check_values(label, latest, self.plants[name].event(ordinal), requested, requested)
+                generated = self.plants[name].event(ordinal)
+                self._check_values(label, last_event, generated, self._measurements, self._measurements)
 
-    def _check_delivered(self, name: str, event: Event, original: Mapping[str, Any]) -> None:
+    def _check_delivered(self, name: str, event: Event, generated: Mapping[str, Any]) -> None:
         # between changes, the timestamp of a virtual event is not guaranteed
-        is_partial = event.virtual and self.subscription.emit == "changes"
-        names: Iterable[str] = self._measurements if is_partial else self._tolerances
+        has_timestamp = not (event.virtual and self.subscription.emit == "changes")
+        names: Iterable[str] = self._tolerances if has_timestamp else self._measurements
         bounds = {p: inf if (bound := event.bound.get(p)) is None else bound for p in names}
         if all(bounds[p] <= self._tolerances[p] for p in names):
-            self._applied.add(name)
-        requested = self._tolerances if name in self._applied else {}
-        self.early += not requested
+            self._has_tolerance.add(name)
+        tolerances = self._tolerances if name in self._has_tolerance else {}
+        self.early += not tolerances
         label = f"event {event.ordinal} of {name}"
-        self._check_values(label, event, original, bounds, requested)
+        self._check_values(label, event, generated, bounds, tolerances)
         if not all(map(self.subscription.selects, event)):
             self._add_violation(f"{label} has properties that were not requested")
 
@@ -106,40 +119,41 @@ class DeliveryCheck:
         self,
         label: str,
         event: Event,
-        original: Mapping[str, Any],
+        generated: Mapping[str, Any],
         bounds: Mapping[str, float],
-        requested: Mapping[str, float],
+        tolerances: Mapping[str, float],
     ) -> None:
-        """Compare values with the original ones; `requested` is empty before the tolerance was applied."""
-        violation = ""
+        """Compare values with the generated ones; `tolerances` is empty before the publisher applied them."""
+        violations = []
         for p, bound in bounds.items():
-            error = _error(p, event.get(p), original.get(p))
+            error = _error(p, event.get(p), generated.get(p))
+            tolerance = tolerances.get(p, inf)
             if error > bound:
-                violation = f"{p} of {label} differs by {error:g}, its bound is {bound:g}"
-            elif requested and bound > requested[p]:
-                violation = f"{p} of {label} has the bound {bound:g}, requested was {requested[p]:g}"
-            if requested:
-                self._tally.error(p, error, min(bound, requested[p]))
-        if violation:
-            self._add_violation(violation)
+                violations.append(f"{p} of {label} differs by {error:g}, its bound is {bound:g}")
+            elif bound > tolerance:
+                violations.append(f"{p} of {label} has the bound {bound:g}, requested was {tolerance:g}")
+            if tolerances:
+                self._tally.error(p, error, min(bound, tolerance))
+        if violations:
+            self._add_violation(violations[0])
 
     def _add_lost(self, name: str, events: int) -> None:
         if events > 0:
             self.lost += events
-            self.breach = self.breach or f"{events} events of {name} were not delivered"
+            self.first_violation = self.first_violation or f"{events} events of {name} were not delivered"
 
     def _add_violation(self, text: str) -> None:
-        self.broken += 1
-        self.breach = self.breach or text
+        self.violations += 1
+        self.first_violation = self.first_violation or text
 
 
-def _error(name: str, value: Any, original: Any) -> float:
+def _error(name: str, value: Any, generated: Any) -> float:
     """Return the difference of two values, in seconds for timestamps; infinity for different values of other kinds."""
-    if value == original:
+    if value == generated:
         return 0.0
     if name == "timestamp":
-        ticks, original_ticks = _TICKS(value), _TICKS(original)
-        return inf if ticks is None or original_ticks is None else abs(ticks - original_ticks) / _TICKS_PER_SECOND
-    if isinstance(value, str | bool | None) or isinstance(original, str | bool | None):
+        ticks, generated_ticks = _read_ticks(value), _read_ticks(generated)
+        return inf if ticks is None or generated_ticks is None else abs(ticks - generated_ticks) / _TICKS_PER_SECOND
+    if isinstance(value, str | bool | None) or isinstance(generated, str | bool | None):
         return inf
-    return max(0.0, float(abs(value - original) - ROUNDING * max(abs(value), abs(original))))
+    return max(0.0, float(abs(value - generated) - ROUNDING * max(abs(value), abs(generated))))

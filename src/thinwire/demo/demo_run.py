@@ -32,8 +32,8 @@ from thinwire.demo.demo_scenario import (
     describe_demand,
     publisher_tolerance,
 )
-from thinwire.demo.process_group import Answer, ProcessGroup, WorkerFailed, WorkerProcess, gather_answers, micros
-from thinwire.demo.spark_table import SparkTable, TableView
+from thinwire.demo.process_group import Answer, WorkerFailed, WorkerProcess, gather_answers, micros, process_group
+from thinwire.demo.spark_table import ParquetView, SparkTable
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import COUNTERS, Row, from_document, merge
 from thinwire.topics.demand_class import DemandClass
@@ -43,11 +43,12 @@ from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_RATE = 1_000
 """events per second; above it, comparing all values takes longer than the time between two events"""
-JOINING = 0.5
-"""part of the time in which subscribers join"""
+JOIN_SHARE = 0.5
+"""part of the duration in which the subscribers join"""
 LEAD = 0.3
 """seconds between the last preparation and the first event"""
 MAX_SILENCE = 1.0
+"""seconds after which a publisher sends a heartbeat"""
 REPORT_INTERVAL = 1.0
 ANSWER_TIMEOUT = 30.0
 END_TIMEOUT = 20.0
@@ -59,49 +60,50 @@ POLL_INTERVAL = 0.05
 class SubscriberView:
     """Figures of one subscriber.
 
-    joins_at: seconds after the first event
-    link_bytes: bytes on its socket, and on those of the publishers since it joined
-    json_link_bytes: the same for one JSON message per event, computed
-    read_back: frame bytes that it read from before it joined, to get the current state
-    checked, broken, lost, early, breach: see `DeliveryCheck`
+    joins_at: seconds from the first event to the start of the subscription
+    row: the figures of the subscriber as a row of the ledger; `link` is what the subscription reads, log or channel
+    link_bytes: bytes on the socket of the subscriber, and on those of the publishers since the subscriber joined
+    json_link_bytes: computed bytes on the same sockets, if each event were one JSON message
+    checked, violations, lost, early, first_violation: see `DeliveryCheck`
     """
 
     subscription: DemoSubscription
     joins_at: float
     row: Row
-    joined: bool = False
+    has_joined: bool = False
     link_bytes: int = 0
     json_link_bytes: int = 0
-    read_back: int = 0
     checked: int = 0
-    broken: int = 0
+    violations: int = 0
     lost: int = 0
     early: int = 0
-    breach: str = ""
+    first_violation: str = ""
 
     @property
-    def kept(self) -> bool:
+    def is_guarantee_met(self) -> bool:
         """Whether all events were delivered, each within its bound."""
-        return not self.broken and not self.lost
+        return not self.violations and not self.lost
 
 
 @dataclass(frozen=True)
 class ChannelView:
-    """Figures of the translator for one class.
+    """Figures of the translator for one demand class.
 
-    row: events since the channel was opened, and the frames that they became
-    reads: the feed of its subscribers; link_bytes: on their sockets
-    log_bytes: frames of the log in the same time
+    row: events of the log since the channel was opened, and the frames of the channel
+    subscribers: number of subscriptions of the class
+    feed: what the subscribers of the class read, log or channel
+    log_bytes: frame bytes of the log since the channel was opened
+    link_bytes: bytes on the sockets of the subscribers
     """
 
     row: Row
     subscribers: int
-    reads: str
+    feed: str
     log_bytes: int
     link_bytes: int
 
     @property
-    def less(self) -> float | None:
+    def saved_of_log(self) -> float | None:
         """1 - channel bytes / log bytes. None without a channel."""
         return 1 - self.row.frame_bytes / self.log_bytes if self.row.frames and self.log_bytes else None
 
@@ -110,9 +112,10 @@ class ChannelView:
 class DemoView:
     """All figures at one moment.
 
-    translator: events that it has read, and its processor time
-    phases: the publishers, one row for each tolerance that was in force, which is its class
-    stored: what the broker stores of log and channels
+    elapsed: seconds since the first event
+    translator: events that the translator has read, and the processor time for them
+    phases: figures of the publishers, one row for each tolerance that they applied; `class_` is the tolerance
+    stored: what the broker stores of the log and the channels
     """
 
     elapsed: float
@@ -121,11 +124,11 @@ class DemoView:
     channels: tuple[ChannelView, ...] = ()
     phases: tuple[Row, ...] = ()
     stored: tuple[Row, ...] = ()
-    table: TableView | None = None
+    parquet: ParquetView | None = None
 
     @property
     def events(self) -> int:
-        """Published events."""
+        """Number of published events."""
         return sum(row.events for row in self.phases)
 
     @property
@@ -135,21 +138,24 @@ class DemoView:
         return sum(row.cpu_seconds.values()) / row.events if row.events else None
 
     @property
-    def kept(self) -> bool:
-        """Whether no guarantee was violated and the table, if there is one, has the right rows."""
-        return all(view.kept for view in self.subscribers) and (self.table is None or self.table.equal is not False)
+    def is_guarantee_met(self) -> bool:
+        """Whether no event was lost or violated its bound, and the table, if there is one, has the right rows."""
+        is_table_right = self.parquet is None or self.parquet.is_equal is not False
+        return is_table_right and all(view.is_guarantee_met for view in self.subscribers)
 
     @property
     def rows(self) -> list[Row]:
         """The rows for the ledger."""
         channels = [channel.row for channel in self.channels if channel.row.frames]
-        subscribers = [view.row for view in self.subscribers]
-        table = [self.table.row] if self.table is not None else []
-        return [*self.phases, self.translator, *channels, *subscribers, *table, *self.stored]
+        table = [self.parquet.row] if self.parquet is not None else []
+        return [*self.phases, self.translator, *channels, *(s.row for s in self.subscribers), *table, *self.stored]
 
 
 class DemoSystem:
-    """The broker, the worker processes and the proxies between them. They stop when `stack` is closed."""
+    """The broker, the worker processes and the proxies between them. They stop when `stack` is closed.
+
+    run: name of the run in the ledger
+    """
 
     def __init__(self, run: str, stack: AsyncExitStack) -> None:
         self.run = run
@@ -169,8 +175,8 @@ class DemoSystem:
             subscription: self._worker(f"subscriber {index + 1}", subscription.name, run=self.run, subscription=index)
             for index, subscription in enumerate(SUBSCRIPTIONS)
         }
-        registry = WorkerProcess("registry", "demo registry", {"url": self._server.url}, new_session=True)
-        await enter(ProcessGroup([registry, self.translator, *self.publishers, *self.subscribers.values()]))
+        registry = WorkerProcess("registry", "demo registry", {"url": self._server.url})
+        await enter(process_group([registry, self.translator, *self.publishers, *self.subscribers.values()]))
         bus: Bus = await enter(tw.connect(self._server.url))
         await bus.register(SCHEMA, max_silence=MAX_SILENCE)
         self._broker: Broker = bus.broker
@@ -179,7 +185,7 @@ class DemoSystem:
 
     def _worker(self, name: str, proxy: str, **settings: Any) -> WorkerProcess:
         url = f"nats://{LOOPBACK}:{self._proxies[proxy].port}"
-        return WorkerProcess(name, f"demo {name.split(maxsplit=1)[0]}", {"url": url, **settings}, new_session=True)
+        return WorkerProcess(name, f"demo {name.split(maxsplit=1)[0]}", {"url": url, **settings})
 
     def bytes_on(self, proxy: str) -> int:
         """Return the bytes on the sockets of the translator, the publishers or one subscription."""
@@ -188,7 +194,7 @@ class DemoSystem:
     async def ask(self, workers: Iterable[WorkerProcess], **command: Any) -> list[Answer]:
         """Send a command to workers and return their answers."""
         if not self._server.running:
-            raise BrokerUnavailable(f"the broker has ended. Its log ends with:\n{self._server.log_tail()}\n")
+            raise BrokerUnavailable(f"the broker has exited. End of its log:\n{self._server.log_tail()}\n")
         timeout = ANSWER_TIMEOUT + command.get("timeout", 0.0)
         return await gather_answers(worker.ask(timeout, **command) for worker in workers)
 
@@ -200,7 +206,7 @@ class DemoSystem:
             if config is not None and config.wanted and describe_demand(config.demand) == tolerance:
                 return
             await asyncio.sleep(POLL_INTERVAL)
-        raise WorkerFailed("it has not configured the publishers", name="registry", waited=ANSWER_TIMEOUT)
+        raise WorkerFailed("the publishers were not configured", name="registry", waited=ANSWER_TIMEOUT)
 
     async def count_subscriptions(self) -> Counter[str]:
         """Return the number of subscriptions of each class, from the documents in the registry."""
@@ -215,8 +221,8 @@ class DemoSystem:
         for link, log in (("log", log_of(TOPIC)), ("channel", channel_log_of(TOPIC))):
             if log in await self._broker.logs():
                 span = await self._broker.span(log)
-                row = Row(self.run, TOPIC, link, role="broker", messages=span.messages)
-                rows.append(replace(row, stored_bytes=span.stored_bytes))
+                counters: dict[str, Any] = {"messages": span.messages, "stored_bytes": span.stored_bytes}
+                rows.append(Row(self.run, TOPIC, link, role="broker", **counters))
         return tuple(rows)
 
 
@@ -226,8 +232,11 @@ async def open_demo(
 ) -> AsyncIterator[Demo]:
     """Start all processes of a demonstration and stop them at the end.
 
-    run: its name in the ledger; rate: events per second; seconds: duration
-    all_at_once: all subscribers join before the first event; with_spark: write the log to a table, too
+    run: name of the run in the ledger
+    rate: events per second
+    seconds: duration
+    all_at_once: all subscribers join before the first event
+    with_spark: Spark writes the log to a table
     """
     async with AsyncExitStack() as stack:
         system = DemoSystem(run, stack)
@@ -236,12 +245,12 @@ async def open_demo(
 
 
 class Demo:
-    """One run of the demonstration. `view` has its figures."""
+    """One run of the demonstration. `view` has the figures of the run."""
 
     def __init__(self, system: DemoSystem, rate: float, seconds: float, *, all_at_once: bool) -> None:
         self.rate = rate
         self.seconds = seconds
-        interval = 0.0 if all_at_once else JOINING * seconds / (len(SUBSCRIPTIONS) - 1)
+        interval = 0.0 if all_at_once else JOIN_SHARE * seconds / (len(SUBSCRIPTIONS) - 1)
         subscribers = tuple(
             SubscriberView(subscription, index * interval, Row(system.run, TOPIC, "", subscription.name, "subscriber"))
             for index, subscription in enumerate(SUBSCRIPTIONS)
@@ -250,10 +259,10 @@ class Demo:
         self._system = system
         self._waiting = list(subscribers)
         self._joined: dict[DemoSubscription, int] = {}
-        """joined subscriptions, with the bytes on the publishers' sockets at that time"""
+        """joined subscriptions, with the bytes on the publishers' sockets when the subscription joined"""
         self._published = Row(system.run, TOPIC, "publishers", role="publisher")
         self._phases: list[tuple[str, Row]] = []
-        """tolerances that were in force, with the figures of the publishers at their beginning"""
+        """tolerances of the publishers, with the figures of the publishers when they were requested"""
 
     async def play(self, stopping: asyncio.Event, on_view: Callable[[DemoView], Any]) -> None:
         """Run until the time is over or `stopping` is set. `on_view` is called about once a second."""
@@ -274,39 +283,41 @@ class Demo:
         """Start the first subscribers, then the publishers, which publish only what is requested."""
         system = self._system
         while self._waiting and self._waiting[0].joins_at <= 0:
-            await self._subscribe(from_first_event=True)
+            await self._subscribe()
         tolerance = publisher_tolerance(self._joined)
         self._phases.append((tolerance, self._published))
         await system.wait_for_configuration(tolerance)
         await system.ask(system.publishers, do="connect")
         self._schedule = SendSchedule.of(self.rate, micros() + round(LEAD * 1e6))
-        workers = [*self._workers(), *system.publishers, system.translator]
-        await system.ask(workers, do="begin", **asdict(self._schedule))
+        schedule = asdict(self._schedule)
+        await system.ask(self._workers(), do="begin", **schedule, joined=0)
+        await system.ask([*system.publishers, system.translator], do="begin", **schedule)
 
-    async def _subscribe(self, *, from_first_event: bool) -> None:
+    async def _subscribe(self) -> None:
         subscription = self._waiting.pop(0).subscription
         self._joined[subscription] = self._system.bytes_on("publishers")
-        await self._system.ask(self._workers()[-1:], do="join", from_first_event=from_first_event)
+        await self._system.ask(self._workers()[-1:], do="join")
 
     async def _join(self) -> None:
-        """Let the next subscriber join. If the tolerance of the publishers changes, a new phase begins."""
-        await self._subscribe(from_first_event=False)
+        """Start the next subscriber. If the tolerance of the publishers changes, a new phase begins."""
+        await self._subscribe()
+        joined = micros()
         tolerance = publisher_tolerance(self._joined)
         if tolerance != self._phases[-1][0]:
             await self._count_published("report")
             self._phases.append((tolerance, self._published))
-        await self._system.ask(self._workers()[-1:], do="begin", **asdict(self._schedule))
+        await self._system.ask(self._workers()[-1:], do="begin", **asdict(self._schedule), joined=joined)
 
     async def _end(self, stopping: asyncio.Event) -> None:
         """Stop the publishers, and wait until subscribers and table have everything."""
         elapsed = self._elapsed()
         reports = await self._count_published("stop")
         last = {name: ordinal for report in reports for name, ordinal in report["last"].items()}
-        stopped = max(report["stopped"] for report in reports)
-        await self._report(elapsed, do="end", last=last, stopped=stopped, timeout=END_TIMEOUT)
+        stop_time = max(report["stop_time"] for report in reports)
+        await self._report(elapsed, do="end", last=last, stop_time=stop_time, timeout=END_TIMEOUT)
         self.view = replace(self.view, stored=await self._system.stored())
         if self._system.table is not None:
-            self.view = replace(self.view, table=await self._system.table.finish(last, stopping))
+            self.view = replace(self.view, parquet=await self._system.table.finish(last, stopping))
 
     async def _report(self, elapsed: float, **command: Any) -> None:
         """Update the view. The subscribers answer `command` with their figures."""
@@ -321,21 +332,22 @@ class Demo:
             elapsed,
             subscribers,
             replace(self.view.translator, link_bytes=system.bytes_on("translator"), **translated),
-            tuple(channel_view(view, report["classes"], counts) for view in subscribers if view.joined),
+            tuple(channel_view(view, report["classes"], counts) for view in subscribers if view.has_joined),
             phase_rows(self._phases, self._published),
-            table=await system.table.view() if system.table is not None else None,
+            parquet=await system.table.view() if system.table is not None else None,
         )
 
     def _update(self, view: SubscriberView, report: Answer | None) -> SubscriberView:
         if report is None:
             return view
-        own = self._system.bytes_on(view.subscription.name)
-        since_join = self._system.bytes_on("publishers") - self._joined[view.subscription]
-        row = replace(from_document(report.pop("row")), link_bytes=own)
-        return replace(view, row=row, joined=True, link_bytes=own + since_join, **report)
+        own_bytes = self._system.bytes_on(view.subscription.name)
+        publisher_bytes = self._system.bytes_on("publishers") - self._joined[view.subscription]
+        row = replace(from_document(report.pop("row")), link_bytes=own_bytes)
+        return replace(view, row=row, has_joined=True, link_bytes=own_bytes + publisher_bytes, **report)
 
-    async def _count_published(self, do: str) -> list[Answer]:
-        reports = await self._system.ask(self._system.publishers, do=do)
+    async def _count_published(self, command: str) -> list[Answer]:
+        """Send a command to the publishers, update their figures and return their answers."""
+        reports = await self._system.ask(self._system.publishers, do=command)
         total = merge(from_document(report["row"]) for report in reports)
         self._published = replace(total, link_bytes=self._system.bytes_on("publishers"))
         return reports
@@ -349,7 +361,11 @@ class Demo:
 
 
 def channel_view(view: SubscriberView, classes: Mapping[str, Any], subscriptions: Mapping[str, int]) -> ChannelView:
-    """Return the figures of a subscriber's class; `classes` is reported by the translator."""
+    """Return the figures of a subscriber's demand class.
+
+    classes: figures that the translator reports, by class id
+    subscriptions: number of subscriptions, by class id
+    """
     figures = dict(classes.get(view.subscription.class_id, {}))
     log_bytes = figures.pop("log_bytes", view.row.frame_bytes)
     row = Row(view.row.run, TOPIC, "channel", view.subscription.name, "translator", **figures)

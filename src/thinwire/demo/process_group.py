@@ -1,8 +1,9 @@
 """Worker processes that execute commands: the side of the parent, and the program that a worker runs.
 
-A worker is started with `python -m thinwire.demo.process_group ROLE SETTINGS`. It writes `{"ready": true}` to its
-standard output, then reads one command per line from its standard input and answers each with one line. It exits when
-its standard input ends, so that no worker outlives its parent.
+A worker is started with `python -m thinwire.demo.process_group ROLE SETTINGS`. Its role is a class that executes the
+commands. The worker writes `{"ready": true}` to its standard output, then reads one command per line from its standard
+input and answers each with one line. It ends after the command "exit", and when its standard input ends, so that no
+worker outlives its parent.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import time_ns
-from types import TracebackType
 from typing import IO, Any, Protocol
 
 from thinwire.errors import ThinwireError
 
-START = 60.0
+START_TIMEOUT = 60.0
 """seconds until a worker must be ready; on a busy machine it compiles kernels first"""
-STOP = 10.0
+EXIT_TIMEOUT = 10.0
 """seconds until a worker that does not exit is killed"""
 MAX_LINE = 1 << 24
-"""maximum characters of a command or an answer"""
+"""largest command or answer in bytes"""
 _TAIL = 2_000
+"""bytes of output in an error"""
 
 Answer = dict[str, Any]
 
@@ -40,7 +41,7 @@ ROLES = {
     "demo publisher": "thinwire.demo.demo_roles:DemoPublisherRole",
     "demo subscriber": "thinwire.demo.demo_roles:DemoSubscriberRole",
 }
-"""role -> `module:class`. Other distributions add roles through the entry point group `thinwire.roles`."""
+"""name -> `module:class` of a role. Other distributions add roles through the entry point group `thinwire.roles`."""
 
 _log = logging.getLogger("thinwire.demo")
 
@@ -51,19 +52,19 @@ class WorkerFailed(ThinwireError):
 
 
 class WorkerProcess:
-    """One worker process.
+    """One worker process. Ctrl-C in the terminal does not reach the process.
 
-    name: used in errors and log lines; role, settings: what it runs
-    new_session: Ctrl-C in the terminal does not reach the process
+    name: name of the worker in errors and log lines
+    role: key of `ROLES`
+    settings: arguments of the role's constructor
     """
 
-    def __init__(self, name: str, role: str, settings: Mapping[str, Any], *, new_session: bool = False) -> None:
+    def __init__(self, name: str, role: str, settings: Mapping[str, Any]) -> None:
         self.name = name
         self.role = role
         self.settings = dict(settings)
-        self.new_session = new_session
         self._process: asyncio.subprocess.Process | None = None
-        self._errors: IO[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
 
     @property
     def pid(self) -> int:
@@ -72,21 +73,21 @@ class WorkerProcess:
     async def start(self) -> None:
         """Start the process and wait until it is ready."""
         await self.launch()
-        await self.answer(START)
+        await self.answer(START_TIMEOUT)
 
     async def launch(self) -> None:
         """Start the process. Its first answer reports that it is ready."""
-        if self._errors is None:
-            self._errors = TemporaryFile()  # noqa: SIM115 - kept over restarts, closed by `leave`
+        if self._stderr is None:
+            self._stderr = TemporaryFile()  # noqa: SIM115 - used again after a restart, closed by `exit`
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "thinwire.demo.process_group", self.role, json.dumps(self.settings)),
             stdin=pipe,
             stdout=pipe,
-            stderr=self._errors,
+            stderr=self._stderr,
             limit=MAX_LINE,
             env=environment(),
-            start_new_session=self.new_session,
+            start_new_session=True,
         )
 
     async def send_command(self, **command: Any) -> None:
@@ -131,14 +132,14 @@ class WorkerProcess:
         if process.stdout is not None:
             await process.stdout.read()  # the transport stays open until everything was read
 
-    async def leave(self) -> None:
+    async def exit(self) -> None:
         """Let the process close its connections and exit; kill it after a timeout."""
         with suppress(ThinwireError):
-            await self.ask(STOP, do="leave")
+            await self.ask(EXIT_TIMEOUT, do="exit")
         await self.kill()
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
 
     def _running_process(self) -> asyncio.subprocess.Process:
         if self._process is None:
@@ -146,41 +147,23 @@ class WorkerProcess:
         return self._process
 
     def _failure(self, reason: str, **facts: Any) -> WorkerFailed:
-        output = read_tail(self._errors) if self._errors is not None else ""
+        output = read_tail(self._stderr) if self._stderr is not None else ""
         if output:
             _log.error("output of %s:\n%s", self.name, output)
             reason += f"; its last line was: {output.splitlines()[-1]}"
         return WorkerFailed(reason, name=self.name, **facts)
 
 
-class ProcessGroup:
-    """Worker processes that start together and stop together."""
-
-    def __init__(self, workers: list[WorkerProcess]) -> None:
-        self.workers = workers
-
-    async def __aenter__(self) -> ProcessGroup:
-        try:
-            for worker in self.workers:
-                await worker.launch()
-            await gather_answers(worker.answer(START) for worker in self.workers)
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.gather(*(worker.leave() for worker in self.workers))
-
-    def of(self, role: str) -> list[WorkerProcess]:
-        """Return the workers with a role."""
-        return [worker for worker in self.workers if worker.role == role]
-
-    async def ask(self, role: str, timeout: float, /, **command: Any) -> list[Answer]:
-        """Send a command to all workers with a role and return their answers."""
-        return await gather_answers(worker.ask(timeout, **command) for worker in self.of(role))
+@asynccontextmanager
+async def process_group(workers: Sequence[WorkerProcess]) -> AsyncIterator[None]:
+    """Start worker processes together and stop them together."""
+    try:
+        for worker in workers:
+            await worker.launch()
+        await gather_answers(worker.answer(START_TIMEOUT) for worker in workers)
+        yield
+    finally:
+        await asyncio.gather(*(worker.exit() for worker in workers))
 
 
 async def gather_answers(requests: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
@@ -191,20 +174,6 @@ async def gather_answers(requests: Iterable[Coroutine[Any, Any, Answer]]) -> lis
     tasks = [asyncio.ensure_future(request) for request in requests]
     await asyncio.gather(*tasks, return_exceptions=True)
     return [task.result() for task in tasks]
-
-
-@asynccontextmanager
-async def two_cores() -> AsyncIterator[None]:
-    """Run this process and its new children on two cores, if the system supports CPU affinity."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, set(sorted(before)[:2]))
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def environment() -> dict[str, str]:
@@ -232,10 +201,10 @@ class ProcessRole(Protocol):
     """What a worker does. The settings are passed to its constructor by name."""
 
     async def open(self) -> None:
-        """Get ready for commands."""
+        """Prepare to execute commands."""
 
-    async def obey(self, command: dict[str, Any]) -> Answer:
-        """Execute a command and return the answer."""
+    async def execute(self, command: dict[str, Any]) -> Answer:
+        """Execute a command and return the answer. `do` is the name of the command."""
 
     async def close(self) -> None: ...
 
@@ -254,11 +223,11 @@ async def _run(role: ProcessRole) -> None:
     await role.open()
     _write_line({"ready": True})
     async for command in _read_commands():
-        if command["do"] == "leave":
+        if command["do"] == "exit":
             break
-        _write_line(await role.obey(command))
+        _write_line(await role.execute(command))
     await role.close()
-    _write_line({"left": True})
+    _write_line({"exited": True})
 
 
 async def _read_commands() -> AsyncIterator[dict[str, Any]]:

@@ -45,8 +45,10 @@ COLUMNS = pa.schema([field for field in arrow_schema(SCHEMA) if field.name not i
 SUBSCRIPTION = SUBSCRIPTIONS[0]
 """the table requests the loosest tolerance, so that publishers do not send more because of it"""
 SINK_LOG = "_spark_metadata"
+"""folder in which Spark records the files of finished batches"""
 TRIGGER = "2s"
-STARTS = 3
+MAX_STARTS = 3
+"""number of times that `thinwire ingest` is started before the table is given up"""
 STOP_TIMEOUT = 60.0
 """seconds for Spark to stop, which includes the running batch"""
 COMMIT_TIMEOUT = 600.0
@@ -58,20 +60,23 @@ _SOCKET_TIMEOUT = 120
 
 
 @dataclass(frozen=True)
-class TableView:
-    """Figures of the table.
+class ParquetView:
+    """Figures of the Parquet table.
 
-    row: rows as events, bytes on Spark's sockets, bytes of the files; bytes_read: the bytes from the broker
-    first: seconds from the start of Spark to the first rows; seconds: from the last event to the last row
-    delivered: events of the subscriber, None before the comparison; published: events of the plants
-    differing: rows that would have to be added, removed or changed
-    problem: why the table was not written, as text
+    row: figures as a row of the ledger: rows of the table as events, bytes on Spark's sockets, bytes of the files
+    bytes_read: bytes from the broker to Spark
+    first_rows_after: seconds from the start of Spark to the first rows
+    all_rows_after: seconds from the last published event to its row
+    published: number of published events
+    delivered: number of events delivered to the subscriber of the comparison, None before the comparison
+    differing: number of rows that would have to be added, removed or changed
+    problem: why the table was not written; empty without a problem
     """
 
     row: Row
     bytes_read: int = 0
-    first: float | None = None
-    seconds: float | None = None
+    first_rows_after: float | None = None
+    all_rows_after: float | None = None
     published: int = 0
     delivered: int | None = None
     differing: int = 0
@@ -82,7 +87,7 @@ class TableView:
         return self.row.events
 
     @property
-    def equal(self) -> bool | None:
+    def is_equal(self) -> bool | None:
         """Whether rows, delivered and published events are the same. None before the comparison."""
         if self.problem:
             return False
@@ -92,9 +97,11 @@ class TableView:
 
 
 class SparkTable:
-    """Runs `thinwire ingest` in a process group and starts it again if it ends, as it may on a busy machine.
+    """Runs `thinwire ingest`. If the process ends, as it may on a busy machine, another one is started.
 
-    run: name in the ledger; proxy: between Spark and the broker; bus: of the subscriber for the comparison
+    run: name of the run in the ledger
+    proxy: proxy between Spark and the broker
+    bus: connection of the subscriber with whose events the table is compared
     """
 
     def __init__(self, run: str, proxy: Proxy, bus: Bus) -> None:
@@ -102,7 +109,7 @@ class SparkTable:
         self.proxy = proxy
         self.bus = bus
         self.problem = ""
-        self._first: float | None = None
+        self._first_rows_after: float | None = None
         self._stopping = False
 
     async def __aenter__(self) -> SparkTable:
@@ -120,21 +127,21 @@ class SparkTable:
         self._output.close()
         self._folder.cleanup()
 
-    async def view(self) -> TableView:
+    async def view(self) -> ParquetView:
         """Return the figures so far."""
         files = committed_files(self.table)
         rows = sum(pq.read_metadata(file).num_rows for file in files)
-        if rows and self._first is None:
-            self._first = time.monotonic() - self._started
+        if rows and self._first_rows_after is None:
+            self._first_rows_after = time.monotonic() - self._started
         counters = {
             "events": rows,
             "link_bytes": self.proxy.to_broker + self.proxy.from_broker,
             "stored_bytes": sum(file.stat().st_size for file in files),
         }
         row = Row(self.run, TOPIC, "log", SUBSCRIPTION.name, "table", **counters)
-        return TableView(row, self.proxy.from_broker, self._first, problem=self.problem)
+        return ParquetView(row, self.proxy.from_broker, self._first_rows_after, problem=self.problem)
 
-    async def finish(self, last: Mapping[str, int], stopping: asyncio.Event) -> TableView | None:
+    async def finish(self, last: Mapping[str, int], stopping: asyncio.Event) -> ParquetView | None:
         """Wait for all rows and compare them. Return None if `stopping` is set before the first rows.
 
         last: ordinal of the last event of each plant
@@ -146,9 +153,9 @@ class SparkTable:
             if time.monotonic() > begin + COMMIT_TIMEOUT:
                 self.problem = f"not all events were in the table {COMMIT_TIMEOUT:g} s after the last one"
             await asyncio.sleep(POLL_INTERVAL)
-        seconds = time.monotonic() - begin
+        all_rows_after = time.monotonic() - begin
         await self.stop()
-        view = replace(await self.view(), seconds=seconds, published=published)
+        view = replace(await self.view(), all_rows_after=all_rows_after, published=published)
         if not view.rows and not view.problem:
             return None
         events = await read_events(self.bus, last)
@@ -156,12 +163,12 @@ class SparkTable:
         return replace(view, delivered=len(events), differing=differing)
 
     async def stop(self) -> None:
-        """Stop after the running batch, with all processes of the group."""
+        """Stop `thinwire ingest` and all its child processes, after the running batch."""
         self._stopping = True
         await self._task
 
     async def _run(self) -> None:
-        for _ in range(STARTS):
+        for _ in range(MAX_STARTS):
             process = await self._start()
             while process.returncode is None and not self._stopping:
                 await asyncio.sleep(POLL_INTERVAL)
@@ -169,7 +176,7 @@ class SparkTable:
             if self._stopping:
                 return
         output = read_tail(self._output) or "(none)"
-        self.problem = f"`thinwire ingest` ended {STARTS} times. The end of its output:\n{output}"
+        self.problem = f"`thinwire ingest` ended {MAX_STARTS} times. The end of its output:\n{output}"
 
     async def _start(self) -> asyncio.subprocess.Process:
         folder = self._folder.name
@@ -197,7 +204,7 @@ class SparkTable:
 
 
 async def _stop_group(process: asyncio.subprocess.Process) -> None:
-    """Terminate a process, wait until its group is empty, and kill what is left of it."""
+    """Terminate a process, wait until its process group is empty, and kill the remaining processes of the group."""
     if process.returncode is None:
         process.send_signal(signal.SIGTERM)
     with suppress(TimeoutError, ProcessLookupError, PermissionError):  # macOS refuses signals to zombies
@@ -218,7 +225,7 @@ def committed_files(table: Path) -> list[Path]:
 
 
 def read_table(table: Path) -> pa.Table:
-    """Return the rows of the landed files."""
+    """Return the rows of the table, from the files of finished batches."""
     parts = [pq.ParquetFile(file).read(COLUMNS.names).select(COLUMNS.names) for file in committed_files(table)]
     return pa.concat_tables([COLUMNS.empty_table(), *(part.cast(COLUMNS) for part in parts)])
 
@@ -241,7 +248,7 @@ async def read_events(bus: Bus, last: Mapping[str, int], timeout: float = READ_T
 
 
 def as_table(events: Sequence[Event]) -> pa.Table:
-    """Return events in the columns of the table."""
+    """Return delivered events in the columns of the Parquet table."""
     metadata = {
         "_source": [source_text(event.source) for event in events],
         "_ordinal": [event.ordinal for event in events],

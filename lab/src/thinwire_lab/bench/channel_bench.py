@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from thinwire.demo.process_group import two_cores
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.live_bench import CHANGES, CLASSES, fault_row, rate_row, ratio_row
 from thinwire_lab.live.delivery_audit import AuditResult
@@ -20,6 +19,7 @@ from thinwire_lab.live.kill_test import (
 )
 from thinwire_lab.live.live_feed import SOURCES
 from thinwire_lab.live.many_sources import EVENTS_PER_SOURCE, TOLERANCES, ManySourcesResult, run_many_sources
+from thinwire_lab.live.process_measurement import two_cores
 from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, SaturationRates, find_saturation_rates
 from thinwire_lab.live.translator_failover import PUBLISHERS as FEED_PUBLISHERS
 from thinwire_lab.live.translator_failover import (

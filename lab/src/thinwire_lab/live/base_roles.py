@@ -28,7 +28,7 @@ class CommandRole:
     async def open(self) -> None:
         """Become ready for commands."""
 
-    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+    async def execute(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run a command."""
         arguments = dict(command)
         method = getattr(self, f"do_{arguments.pop('do')}")

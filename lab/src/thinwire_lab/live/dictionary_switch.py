@@ -10,7 +10,6 @@ from time import time
 from typing import Any
 
 from thinwire.brokers.protocol import Broker, StoredMessage
-from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
 from thinwire.services.dictionary_trainer.dictionary_upload import upload_dictionary
 from thinwire.topics.frame_bodies import FrameBodies
@@ -19,7 +18,7 @@ from thinwire.wire import Binding, FrameKind, read, split
 from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import COMMAND_TIMEOUT, Chain, ChainShape, LoadOutcome
 from thinwire_lab.live.load_roles import EVENT_FIELDS, SubscriberRole
-from thinwire_lab.live.process_measurement import ReceivedEvents
+from thinwire_lab.live.process_measurement import ReceivedEvents, two_cores
 from thinwire_lab.live.saturation_rate import FIRST_ROUND_RATE
 from thinwire_lab.live.service_roles import ServiceRole
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from thinwire.client import Subscription
-from thinwire.demo.process_group import START, WorkerProcess
+from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.live.base_roles import POLL, BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_guarantee
@@ -288,12 +288,12 @@ class KillTestSystem(LiveSystem):
 
     async def wait_for_dictionary(self) -> str:
         """Wait until every publisher uses a dictionary. Return the hash of one, empty if a publisher has none."""
-        results = await self.run(_ROLES["publisher"], "wait_for_dictionary", TIMEOUT + START, max_wait=TIMEOUT)
+        results = await self.run(_ROLES["publisher"], "wait_for_dictionary", TIMEOUT + START_TIMEOUT, max_wait=TIMEOUT)
         return min(str(result["dictionary"]) for result in results)
 
     async def wait_for_last(self, last: dict[str, int]) -> None:
         """Wait until subscribers have received these numbers. The audit reports those that have not."""
-        await self.run(_ROLES["subscriber"], "wait_for_last", TIMEOUT + START, last=last, max_wait=TIMEOUT)
+        await self.run(_ROLES["subscriber"], "wait_for_last", TIMEOUT + START_TIMEOUT, last=last, max_wait=TIMEOUT)
 
     async def kill(self, victim: Victim, kills: int, random: Random, progress: Callable[[float], None]) -> None:
         """Kill the victim `kills` times and start it again each time."""
@@ -316,7 +316,7 @@ class KillTestSystem(LiveSystem):
                 restarted[worker.name] = worker
             progress((number + 1) / kills)
         for worker in restarted.values():
-            await worker.answer(START)
+            await worker.answer(START_TIMEOUT)
         await asyncio.sleep(1.0)
 
     async def finish(self) -> dict[str, int]:

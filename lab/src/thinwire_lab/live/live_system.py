@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import START, ProcessGroup, WorkerProcess
+from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess, process_group
 from thinwire.errors import ThinwireError
 from thinwire.schema import Schema
 
@@ -83,21 +83,21 @@ class LiveSystem:
 
     async def start(self, *workers: WorkerProcess) -> None:
         """Start workers together and wait until all are ready."""
-        await self.resources.enter_async_context(ProcessGroup(list(workers)))
+        await self.resources.enter_async_context(process_group(workers))
         self.workers += workers
 
     def of_role(self, role: str) -> list[WorkerProcess]:
         return [worker for worker in self.workers if worker.role == role]
 
     async def run(
-        self, role: str, command: str, reply_timeout: float = START, /, **arguments: Any
+        self, role: str, command: str, reply_timeout: float = START_TIMEOUT, /, **arguments: Any
     ) -> list[dict[str, Any]]:
         """Run a command in all workers of a role and return their results."""
         calls = (worker.ask(reply_timeout, do=command, **arguments) for worker in self.of_role(role))
         return list(await asyncio.gather(*calls))
 
     async def run_one(
-        self, role: str, command: str, reply_timeout: float = START, /, **arguments: Any
+        self, role: str, command: str, reply_timeout: float = START_TIMEOUT, /, **arguments: Any
     ) -> dict[str, Any]:
         """Run a command in the only worker of a role and return its result."""
         (result,) = await self.run(role, command, reply_timeout, **arguments)

@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from operator import itemgetter
 from statistics import fmean
 from time import monotonic
@@ -217,3 +219,17 @@ def memory_growth(samples: list[ProcessSample]) -> float:
     before = fmean(sample.memory for sample in settled[:tenth])
     after = fmean(sample.memory for sample in settled[-tenth:])
     return after / before - 1
+
+
+@asynccontextmanager
+async def two_cores() -> AsyncIterator[None]:
+    """Run this process and its new children on two cores, if the system supports CPU affinity."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(sorted(before)[:2]))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
 
-from thinwire.demo.process_group import two_cores
 from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import Chain, ChainShape, LoadOutcome
+from thinwire_lab.live.process_measurement import two_cores
 
 STRIDE = 1.5
 PRECISION = 1.05

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import START, WorkerProcess, micros
+from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess, micros
 from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_unsent
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
@@ -165,7 +165,7 @@ class FailoverSystem(LiveSystem):
         return tuple(AuditResult(**result) for result in audit["results"])
 
     async def _run_subscribers(self, command: str, max_wait: float = 0.0, /, **arguments: Any) -> dict[str, Any]:
-        return await self.run_one("feed subscriber", command, max_wait + START, **arguments)
+        return await self.run_one("feed subscriber", command, max_wait + START_TIMEOUT, **arguments)
 
 
 @dataclass(frozen=True)
