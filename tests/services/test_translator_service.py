@@ -324,20 +324,20 @@ def test_a_checkpoint_that_is_no_good_costs_reading_and_nothing_else(kind, harm,
         async with running(own, checkpoint_messages=30):
             await building.opened(asked)
             for _ in range(4):
-                before = len(await store.all(building.topic))
+                before = len(await store.read_all(building.topic))
                 await building.publish(40)
 
                 async def taken(before=before):
-                    return len(await store.all(building.topic)) > before
+                    return len(await store.read_all(building.topic)) > before
 
                 await until(taken)
-        checkpoints = await store.all(building.topic)
+        checkpoints = await store.read_all(building.topic)
         newest = checkpoints[-1]
         assert {"log/p1", f"class/{asked.id}/p1"} == set(newest.parts)
-        assert newest.parts[f"class/{asked.id}/p1"].place > 0
+        assert newest.parts[f"class/{asked.id}/p1"].channel_offset > 0
         bucket = await broker.bucket(CHECKPOINTS)
         for checkpoint in checkpoints[-2:] if harm != "none" else []:
-            [key] = checkpoint.keys(checkpoint.parts["log/p1"])
+            [key] = checkpoint.piece_keys(checkpoint.parts["log/p1"])
             await (bucket.delete(key) if harm == "missing" else bucket.put(key, b"garbage"))
         await building.publish(10)
         caplog.clear()

@@ -53,7 +53,7 @@ def test_killed_behind_a_checkpoint_it_goes_on_from_there(kind, caplog):
             await building.publish(80)
 
             async def written():
-                return [one for one in await store.all(building.topic) if f"class/{asked.id}/p1" in one.parts]
+                return [one for one in await store.read_all(building.topic) if f"class/{asked.id}/p1" in one.parts]
 
             await until(written)
             await building.publish(15)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.errors import CorruptCheckpoint, RegistryError
-from thinwire.topics.checkpoint_store import MAX_CHECKPOINTS, Checkpoint, CheckpointStore, thinned
+from thinwire.topics.checkpoint_store import MAX_CHECKPOINTS, Checkpoint, CheckpointStore, thin_out
 
 TOPIC = "building.rooms"
 PARTS = {"log/p1": b"a" * 2_500, "log/p2": b"", "class/00ff/p1": bytes(range(256)) * 4}
@@ -26,7 +26,7 @@ def run_scenario(scenario):
 
 async def nearest(store, topic, offset):
     """The last checkpoint at or before an offset."""
-    return next((one for one in reversed(await store.all(topic)) if one.offset <= offset), None)
+    return next((one for one in reversed(await store.read_all(topic)) if one.offset <= offset), None)
 
 
 async def pieces(bucket):
@@ -35,13 +35,13 @@ async def pieces(bucket):
 
 def test_what_was_stored_comes_back():
     async def scenario(store, bucket):
-        made = await store.put(TOPIC, 120, PARTS, epoch=3, time=7.5, places={"class/00ff/p1": 44})
+        made = await store.put(TOPIC, 120, PARTS, epoch=3, time=7.5, channel_offsets={"class/00ff/p1": 44})
         found = await nearest(store, TOPIC, 500)
         assert found == made
         assert (found.offset, found.epoch, found.time) == (120, 3, 7.5)
-        assert {name: await store.part(found, name) for name in found.parts} == PARTS
+        assert {name: await store.read_part(found, name) for name in found.parts} == PARTS
         assert [found.parts[name].pieces for name in PARTS] == [3, 0, 2]
-        assert found.parts["class/00ff/p1"].place == 44
+        assert found.parts["class/00ff/p1"].channel_offset == 44
 
     run_scenario(scenario)
 
@@ -67,11 +67,11 @@ def test_checkpoints_are_ordered_by_offset():
 def test_a_damaged_part_is_refused(harm):
     async def scenario(store, bucket):
         made = await store.put(TOPIC, 120, PARTS, epoch=3)
-        first, second, _ = made.keys(made.parts["log/p1"])
+        first, second, _ = made.piece_keys(made.parts["log/p1"])
         if harm == "missing":
             await bucket.delete(first)
         elif harm == "swapped":
-            first, second = (made.keys(made.parts["class/00ff/p1"])[n] for n in (0, 1))
+            first, second = (made.piece_keys(made.parts["class/00ff/p1"])[n] for n in (0, 1))
             values = [(await bucket.get(key)).value for key in (first, second)]
             await bucket.put(first, values[1])
             await bucket.put(second, values[0])
@@ -79,9 +79,9 @@ def test_a_damaged_part_is_refused(harm):
             await bucket.put(first, b"b" * (1_000 if harm == "other" else 100_000))
         harmed = "class/00ff/p1" if harm == "swapped" else "log/p1"
         with pytest.raises(CorruptCheckpoint):
-            await store.part(made, harmed)
+            await store.read_part(made, harmed)
         with pytest.raises(CorruptCheckpoint):
-            await store.part(made, "log/nobody")
+            await store.read_part(made, "log/nobody")
 
     run_scenario(scenario)
 
@@ -91,11 +91,11 @@ def test_pruning_keeps_what_readers_of_the_log_can_use():
         for offset in (100, 200, 300, 400):
             await store.put(TOPIC, offset, PARTS, epoch=1)
         await store.prune(TOPIC, 350)
-        assert [one.offset for one in await store.all(TOPIC)] == [300, 400]
+        assert [one.offset for one in await store.read_all(TOPIC)] == [300, 400]
         assert {key.split(".")[3].split("-")[0] for key in await pieces(bucket)} == {"300", "400"}
         await store.prune(TOPIC, 350)
         await store.forget(TOPIC)
-        assert await store.all(TOPIC) == []
+        assert await store.read_all(TOPIC) == []
         assert await pieces(bucket) == set()
 
     run_scenario(scenario)
@@ -105,7 +105,7 @@ def test_the_number_of_checkpoints_is_bounded_and_no_pieces_are_left_over():
     async def scenario(store, bucket):
         for offset in range(10, 600, 10):
             await store.put(TOPIC, offset, {"log/p1": b"state"}, epoch=1)
-        kept = [one.offset for one in await store.all(TOPIC)]
+        kept = [one.offset for one in await store.read_all(TOPIC)]
         assert len(kept) == MAX_CHECKPOINTS
         assert (kept[0], kept[-1]) == (10, 590)
         assert len(await pieces(bucket)) == MAX_CHECKPOINTS
@@ -136,7 +136,7 @@ def test_an_incomplete_checkpoint_is_not_listed_and_is_removed():
         assert (await nearest(store, TOPIC, 250)).offset == 100
         assert await pieces(bucket) - whole
         await store.put(TOPIC, 300, PARTS, epoch=2)
-        assert [one.offset for one in await store.all(TOPIC)] == [100, 300]
+        assert [one.offset for one in await store.read_all(TOPIC)] == [100, 300]
         assert {key.split(".")[3] for key in await pieces(bucket)} == {"100-1", "300-2"}
 
     run_scenario(scenario)
@@ -147,7 +147,7 @@ def test_concurrent_writers_both_store_their_checkpoint():
         await asyncio.gather(*(store.put(TOPIC, offset, PARTS, epoch=1) for offset in (10, 20)))
         found = await nearest(store, TOPIC, 10_000)
         assert found is not None
-        assert {name: await store.part(found, name) for name in found.parts} == PARTS
+        assert {name: await store.read_part(found, name) for name in found.parts} == PARTS
 
     run_scenario(scenario)
 
@@ -184,7 +184,7 @@ def test_too_many_parts_are_refused():
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60, unique=True), st.integers(2, 20))
 def test_thinning_keeps_the_ends_and_spreads_old_checkpoints(offsets, limit):
     known = [Checkpoint(TOPIC, offset, 1) for offset in sorted(offsets)]
-    kept = thinned(known, limit)
+    kept = thin_out(known, limit)
     assert len(kept) == min(len(known), limit)
     assert (kept[0], kept[-1]) == (known[0], known[-1])
     assert all(one.offset < other.offset for one, other in pairwise(kept))

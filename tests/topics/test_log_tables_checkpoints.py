@@ -42,7 +42,7 @@ def keep_checkpoint(source: MemorySource, offset: int) -> None:
         link = links.setdefault(name, StreamDecoder([rooms()], publisher=name))
         link.receive(stored.payload, now=0.0)
         time = stored.time
-    parts = {LogSelection(TOPIC).part(name): snapshot_decoder(link) for name, link in links.items()}
+    parts = {LogSelection(TOPIC).part_name(name): snapshot_decoder(link) for name, link in links.items()}
 
     async def put() -> dict[str, bytes]:
         async with LocalBroker(LocalServer()) as broker:

@@ -14,7 +14,7 @@ from thinwire.topics import seeker
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
+from thinwire.topics.names import CHECKPOINTS, channel_subjects, is_key, log_of, publisher_subjects
 from thinwire.topics.registry_client import open_registry, register_schema
 from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -86,7 +86,7 @@ class Story(Building):
 
     async def checkpoints(self, number):
         async def taken():
-            found = await self.store.all(self.topic)
+            found = await self.store.read_all(self.topic)
             return len(found) >= number and found
 
         return await until(taken)
@@ -120,22 +120,33 @@ def decode_all(log_decoder, messages):
 
 async def compare(broker, view, track, make, messages, places):
     """Readers from some places on against one from the beginning; how each began."""
-    whole, origins = decode_all(make(), messages), []
+    whole, starts = decode_all(make(), messages), []
     for place in places:
         sought = await Seeker(broker, track, view.fetch).seek(make(), place)
         sought.log_decoder.offset = place - 1
         first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
-        assert decode_all(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.origin)
-        origins.append(sought.origin)
-    return origins
+        assert decode_all(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.start_text)
+        starts.append(sought.start_text)
+    return starts
+
+
+async def check_start_offsets(broker, view, track, checkpoints, messages, places):
+    """A seek of one publisher starts at a key frame round of the feed, or after a checkpoint in the feed's offsets."""
+    possible = {stored.offset for stored in messages if is_key(stored.subject)}
+    for checkpoint in checkpoints:
+        parts = [part for name, part in checkpoint.parts.items() if name.startswith(track.part_name(""))]
+        possible |= {part.channel_offset + 1 for part in parts} if track.class_id else {checkpoint.offset + 1}
+    for place in places:
+        start = await Seeker(broker, track, view.fetch).start_offset("p1", place)
+        assert start == place or start in possible
 
 
 async def spoil(story, chance):
     """Checkpoints that are cut, altered, or gone in part."""
     bucket = await story.broker.bucket(CHECKPOINTS)
-    for checkpoint in await story.store.all(story.topic):
+    for checkpoint in await story.store.read_all(story.topic):
         for part in checkpoint.parts.values():
-            key = chance.choice(checkpoint.keys(part))
+            key = chance.choice(checkpoint.piece_keys(part))
             if chance.random() < 0.2:
                 await bucket.delete(key)
             elif chance.random() < 0.3:
@@ -179,11 +190,14 @@ async def _replay(seed, caplog):
             for track, make, messages in kept:
                 first, last = messages[0].offset, messages[-1].offset
                 places = sorted(chance.sample(range(first + 1, last + 2), 12))
-                origins = await compare(broker, view, track, make, messages, places)
-                assert harmed or any("from the checkpoint" in origin for origin in origins)
+                await check_start_offsets(
+                    broker, view, track, await story.store.read_all(story.topic), messages, places
+                )
+                starts = await compare(broker, view, track, make, messages, places)
+                assert harmed or any("from the checkpoint" in text for text in starts)
         assert "skipped checkpoint" in caplog.text
         await story.store.forget(story.topic)
         for track, make, messages in kept:
             places = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
-            origins = await compare(broker, view, track, make, messages, places)
-            assert not any("from the checkpoint" in origin for origin in origins)
+            starts = await compare(broker, view, track, make, messages, places)
+            assert not any("from the checkpoint" in text for text in starts)

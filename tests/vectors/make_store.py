@@ -197,7 +197,7 @@ async def fill(bus: tw.Bus, stack: AsyncExitStack) -> dict[str, Any]:
     all_hits = await take_all(watches[1])
     await write_notes(bus, recorder, stack)
     store = CheckpointStore(await bus.broker.bucket(CHECKPOINTS))
-    await until(lambda: store.all(TOPIC))
+    await until(lambda: store.read_all(TOPIC))
     await asyncio.sleep(1.5)
     return {
         "published": recorder.published,

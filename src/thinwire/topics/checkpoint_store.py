@@ -1,7 +1,8 @@
 """Checkpoints: decoder snapshots of a topic at one log offset, stored as blobs in a bucket.
 
-An index per topic lists the checkpoints and their parts. It is written twice: before the pieces, so that the pieces of
-an interrupted write can be found and deleted, and after them, when the checkpoint is complete. Recent checkpoints are
+A part of a checkpoint is the snapshot of one decoder, stored in pieces that fit into a message. An index document per
+topic lists the checkpoints and their parts. The index is written twice: before the pieces, so that the pieces of an
+interrupted write can be found and deleted, and after them, when the checkpoint is complete. Recent checkpoints are
 close together and old ones far apart, so their number is bounded for any retention.
 """
 
@@ -16,7 +17,17 @@ from thinwire.brokers.protocol import NOTHING, Bucket
 from thinwire.errors import Conflict, CorruptCheckpoint, RegistryError
 from thinwire.topics.blob_store import PIECE_SIZE, BlobStore, blob_hash
 from thinwire.topics.document import Document, decode_object, encode_object, nested
-from thinwire.topics.document_fields import Count, Number, Text, Topic, check_mapping, mapping_of, refuse, whole
+from thinwire.topics.document_fields import (
+    Count,
+    Number,
+    StoredName,
+    Text,
+    Topic,
+    check_mapping,
+    mapping_of,
+    refuse,
+    whole,
+)
 
 MAX_CHECKPOINTS = 12
 """checkpoints of a topic, at most"""
@@ -25,8 +36,11 @@ MAX_PARTS = 1_024
 MAX_PART = 1 << 30
 """bytes of one part, at most"""
 MAX_PIECES = 1 << 16
+"""pieces of one part, at most"""
 ATTEMPTS = 20
+"""attempts to change an index that other processes change at the same time"""
 _MAX_INDEX = 600_000
+"""bytes of an index document, at most"""
 
 _log = logging.getLogger("thinwire.translator")
 
@@ -37,21 +51,22 @@ class CheckpointPart(Document):
 
     number: index of the part in the checkpoint
     pieces, size, hash: number of pieces, bytes and hash of the content
-    place: for the state of a channel, offset of the last channel message in that state
+    channel_offset: for a decoder of a channel, offset of the last channel message in the snapshot; 0 for the topic log
     """
 
     number: Annotated[int, whole(most=MAX_PARTS)]
     pieces: Annotated[int, whole(most=MAX_PIECES)]
     size: Annotated[int, whole(most=MAX_PART)]
     hash: Text
-    place: Count = 0
+    channel_offset: Annotated[Count, StoredName("place")] = 0
 
 
 @dataclass(frozen=True)
 class Checkpoint(Document):
-    """The state of a topic after the message at `offset`, as the translator of an epoch decoded it.
+    """The state of a topic after the message at `offset`, as the translator with the lease of `epoch` decoded it.
 
-    time: time of that message
+    time: storage time of that message, in seconds since 1970
+    parts: parts by name; see `LogSelection.part_name`
     complete: all pieces are stored
     """
 
@@ -68,13 +83,13 @@ class Checkpoint(Document):
         del document["topic"]
         return document
 
-    def keys(self, part: CheckpointPart) -> list[str]:
+    def piece_keys(self, part: CheckpointPart) -> list[str]:
         """Return the keys of the pieces of a part."""
         prefix = f"part.{self.topic}.{self.offset}-{self.epoch}.{part.number}"
         return [f"{prefix}.{piece}" for piece in range(part.pieces)]
 
-    def has_keys_of(self, other: Checkpoint) -> bool:
-        """Return whether two checkpoints of a topic use the same keys."""
+    def has_same_keys(self, other: Checkpoint) -> bool:
+        """Return True if the pieces of two checkpoints of a topic have the same keys."""
         return (self.offset, self.epoch) == (other.offset, other.epoch)
 
 
@@ -96,49 +111,56 @@ class CheckpointStore:
         *,
         epoch: int,
         time: float = 0.0,
-        places: Mapping[str, int] | None = None,
+        channel_offsets: Mapping[str, int] | None = None,
     ) -> Checkpoint:
-        """Store a checkpoint. `places` has the channel offsets of the parts that belong to a channel."""
+        """Store a checkpoint.
+
+        parts: content of each part, by name
+        channel_offsets: `CheckpointPart.channel_offset` of the parts that belong to a channel, by name
+        """
         if len(parts) > MAX_PARTS:
             raise RegistryError("too many parts", topic=topic, parts=len(parts), limit=MAX_PARTS)
         entries = {
             name: CheckpointPart(
-                number, self._blobs.count(len(data)), len(data), blob_hash(data), (places or {}).get(name, 0)
+                number, self._blobs.count(len(data)), len(data), blob_hash(data), (channel_offsets or {}).get(name, 0)
             )
             for number, (name, data) in enumerate(parts.items())
         }
-        begun = Checkpoint(topic, offset, epoch, time, entries, complete=False)
+        incomplete = Checkpoint(topic, offset, epoch, time, entries, complete=False)
         # Incomplete checkpoints of interrupted writers are removed with this change of the index.
         await self._change(
-            topic, lambda known: [*(one for one in known if one.complete and not one.has_keys_of(begun)), begun]
+            topic,
+            lambda known: [*(old for old in known if old.complete and not old.has_same_keys(incomplete)), incomplete],
         )
         for name, data in parts.items():
-            await self._blobs.put(dict(zip(begun.keys(entries[name]), self._blobs.cut(data), strict=True)))
-        complete = replace(begun, complete=True)
-        await self._change(topic, lambda known: [*(one for one in known if not one.has_keys_of(begun)), complete])
+            await self._blobs.put(dict(zip(incomplete.piece_keys(entries[name]), self._blobs.cut(data), strict=True)))
+        complete = replace(incomplete, complete=True)
+        await self._change(
+            topic, lambda known: [*(old for old in known if not old.has_same_keys(incomplete)), complete]
+        )
         return complete
 
-    async def all(self, topic: str) -> list[Checkpoint]:
+    async def read_all(self, topic: str) -> list[Checkpoint]:
         """Return the complete checkpoints of a topic, ordered by offset."""
-        return [one for one in (await self._read_index(topic))[0] if one.complete]
+        return [known for known in (await self._read_index(topic))[0] if known.complete]
 
-    async def part(self, checkpoint: Checkpoint, name: str) -> bytes:
+    async def read_part(self, checkpoint: Checkpoint, name: str) -> bytes:
         """Return the bytes of a part. Raise `CorruptCheckpoint` if they are not the stored ones."""
         facts = {"topic": checkpoint.topic, "offset": checkpoint.offset, "part": name}
         part = checkpoint.parts.get(name)
         if part is None:
-            raise CorruptCheckpoint("no such part", **facts)
-        data = await self._blobs.join(checkpoint.keys(part), part.size, **facts)
+            raise CorruptCheckpoint("the checkpoint has no part of this name", **facts)
+        data = await self._blobs.join(checkpoint.piece_keys(part), part.size, **facts)
         if blob_hash(data) != part.hash:
-            raise CorruptCheckpoint("the hash differs", **facts)
+            raise CorruptCheckpoint("the content of a part does not have the stored hash", **facts)
         return data
 
     async def prune(self, topic: str, first_retained_offset: int) -> None:
-        """Delete all checkpoints before the first message of the log, except the last of them."""
+        """Delete all checkpoints before the first message of the log, except the last one before it."""
 
         def needed(known: list[Checkpoint]) -> list[Checkpoint]:
-            before = [one for one in known if one.complete and one.offset < first_retained_offset]
-            return [one for one in known if one.offset >= first_retained_offset or one in before[-1:]]
+            before = [old for old in known if old.complete and old.offset < first_retained_offset]
+            return [old for old in known if old.offset >= first_retained_offset or old in before[-1:]]
 
         await self._change(topic, needed)
 
@@ -147,36 +169,39 @@ class CheckpointStore:
         await self._change(topic, lambda known: [])
 
     async def _read_index(self, topic: str) -> tuple[list[Checkpoint], int]:
-        entry = await self._bucket.get(index_key(topic))
+        entry = await self._bucket.get(checkpoint_index_key(topic))
         if entry is None or entry.value is None:
             return [], NOTHING
         try:
-            return read_index(topic, entry.value), entry.revision
+            return decode_index(topic, entry.value), entry.revision
         except RegistryError as problem:
-            _log.warning("%s: replacing an unreadable index of checkpoints: %s", topic, problem)
+            _log.warning(
+                "%s: ignored an unreadable index of checkpoints, which the next write replaces: %s", topic, problem
+            )
             return [], entry.revision
 
     async def _change(self, topic: str, change: Callable[[list[Checkpoint]], list[Checkpoint]]) -> None:
-        """Change the index, also with concurrent writers, and delete the pieces of checkpoints that left it."""
+        """Change the index, also with concurrent writers, and delete the pieces of checkpoints that it drops."""
         for _ in range(ATTEMPTS):
             known, revision = await self._read_index(topic)
-            requested = sorted(change(known), key=lambda one: (one.offset, one.epoch))
+            requested = sorted(change(known), key=lambda new: (new.offset, new.epoch))
             kept, value = _encode_index(requested)
             if kept == known:
                 return
             try:
-                await self._bucket.put(index_key(topic), value, revision=revision)
+                await self._bucket.put(checkpoint_index_key(topic), value, revision=revision)
             except Conflict:
                 continue
-            for one in [*known, *requested]:
-                if not any(one.has_keys_of(other) for other in kept):
-                    await self._blobs.delete(key for part in one.parts.values() for key in one.keys(part))
+            for dropped in [*known, *requested]:
+                if not any(dropped.has_same_keys(other) for other in kept):
+                    parts = dropped.parts.values()
+                    await self._blobs.delete(key for part in parts for key in dropped.piece_keys(part))
             return
         raise Conflict("too many concurrent changes of the index of checkpoints", topic=topic, attempts=ATTEMPTS)
 
 
-def thinned(checkpoints: list[Checkpoint], limit: int) -> list[Checkpoint]:
-    """Return at most `limit` checkpoints: close together near the end, far apart before; always first and last."""
+def thin_out(checkpoints: list[Checkpoint], limit: int) -> list[Checkpoint]:
+    """Return at most `limit` checkpoints: the first, the last, and others that are the denser the nearer to the end."""
     kept = list(checkpoints)
     while len(kept) > max(limit, 2):
         end = kept[-1].offset + 1
@@ -187,23 +212,23 @@ def thinned(checkpoints: list[Checkpoint], limit: int) -> list[Checkpoint]:
 
 def _encode_index(checkpoints: list[Checkpoint]) -> tuple[list[Checkpoint], bytes]:
     """Return the checkpoints that fit into one index document, and the encoded document."""
-    kept = thinned(checkpoints, MAX_CHECKPOINTS)
+    kept = thin_out(checkpoints, MAX_CHECKPOINTS)
     while True:
-        value = encode_object({"checkpoints": [one.to_document() for one in kept]})
+        value = encode_object({"checkpoints": [listed.to_document() for listed in kept]})
         if len(value) <= _MAX_INDEX or len(kept) <= 1:
             return kept, value
-        kept = thinned(kept, len(kept) - 1) if len(kept) > 2 else kept[-1:]
+        kept = thin_out(kept, len(kept) - 1) if len(kept) > 2 else kept[-1:]
 
 
-def index_key(topic: str) -> str:
+def checkpoint_index_key(topic: str) -> str:
     """Return the key of a topic's index of checkpoints."""
     return f"index.{topic}"
 
 
-def read_index(topic: str, value: bytes) -> list[Checkpoint]:
+def decode_index(topic: str, value: bytes) -> list[Checkpoint]:
     """Return all checkpoints of an index, ordered by offset. Raise `RegistryError` if it cannot be decoded."""
     listed = decode_object(value).get("checkpoints", [])
     if not isinstance(listed, list):
         refuse("checkpoints", "a list", listed)
-    found = [Checkpoint.from_document(check_mapping("checkpoint", one) | {"topic": topic}) for one in listed]
-    return sorted(found, key=lambda one: (one.offset, one.epoch))
+    found = [Checkpoint.from_document(check_mapping("checkpoint", entry) | {"topic": topic}) for entry in listed]
+    return sorted(found, key=lambda checkpoint: (checkpoint.offset, checkpoint.epoch))

@@ -30,7 +30,7 @@ RENEWALS = 5
 _LEASE = "lease."
 _MAX_EPOCH = (1 << 31) - 1
 
-_log = logging.getLogger("thinwire.services")
+_log = logging.getLogger("thinwire.topics")
 
 
 def lease_key(topic: str) -> str:

@@ -3,7 +3,7 @@
 >>> LogSelection("building.rooms").subjects("p1"), LogSelection("building.rooms").log
 ('tw.log.building.rooms.p1.*', 'tw_log_building~rooms')
 >>> channel = LogSelection("building.rooms", "00ff00ff00ff00ff")
->>> channel.keys("p1"), channel.part("p1")
+>>> channel.key_subject("p1"), channel.part_name("p1")
 ('tw.chan.building.rooms.00ff00ff00ff00ff.p1.k', 'class/00ff00ff00ff00ff/p1')
 """
 
@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from thinwire.brokers.protocol import Broker, StoredMessage
+from thinwire.brokers.protocol import Broker
 from thinwire.topics.names import (
     channel_key_subject,
     channel_log_of,
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class LogSelection(NamedTuple):
-    """Messages of a log by subject. The first message of each key frame round has a subject of its own.
+    """Log and subjects of the messages that a reader selects.
 
     class_id: the demand class of a channel; "" for the topic log
     """
@@ -52,19 +52,23 @@ class LogSelection(NamedTuple):
             return channel_subjects(self.topic, self.class_id, publisher)
         return publisher_subjects(self.topic, publisher)
 
-    def keys(self, publisher: str = "*") -> str:
-        """Return the subject pattern of the messages that start a key frame round."""
+    def key_subject(self, publisher: str = "*") -> str:
+        """Return the subject of the messages that start key frame rounds, by default of every publisher."""
         if self.class_id:
             return channel_key_subject(self.topic, self.class_id, publisher)
         return key_subject(self.topic, publisher)
 
-    def part(self, publisher: str) -> str:
+    def part_name(self, publisher: str) -> str:
         """Return the name of the checkpoint part with the decoder snapshot of a publisher."""
         return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher
 
 
 class PublisherOffsets:
-    """Offsets of the last message (`newest`) and of the last key frame round (`keys`) of each publisher of a topic."""
+    """Offsets in a topic log, by publisher.
+
+    newest: offset of the last message
+    keys: offset at which the last key frame round starts
+    """
 
     def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
         self.newest = newest
@@ -74,9 +78,12 @@ class PublisherOffsets:
     async def find(cls, broker: Broker, topic: str) -> PublisherOffsets:
         log = log_of(topic)
         names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
-        newest = await gather_limited(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
-        keys = await gather_limited(lambda name: broker.last(log, key_subject(topic, name)), names)
-        return cls(_offsets(names, newest), _offsets(names, keys))
+
+        async def find_last(subject: Callable[[str, str], str]) -> dict[str, int]:
+            found = await gather_limited(lambda name: broker.last(log, subject(topic, name)), names)
+            return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}
+
+        return cls(await find_last(publisher_subjects), await find_last(key_subject))
 
 
 async def gather_limited(request: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
@@ -88,7 +95,3 @@ async def gather_limited(request: Callable[[T], Awaitable[R]], items: Iterable[T
             return await request(item)
 
     return await asyncio.gather(*(run(item) for item in items))
-
-
-def _offsets(names: list[str], found: list[StoredMessage | None]) -> dict[str, int]:
-    return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

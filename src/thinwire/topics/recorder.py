@@ -23,7 +23,7 @@ from typing import Literal
 from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
-from thinwire.topics.checkpoint_store import index_key, read_index
+from thinwire.topics.checkpoint_store import checkpoint_index_key, decode_index
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import (
@@ -40,7 +40,7 @@ from thinwire.topics.names import (
     publisher_subjects,
     topic_key,
 )
-from thinwire.topics.seeker import last_key_frames
+from thinwire.topics.seeker import find_round_start
 from thinwire.wire import bindings_in
 
 
@@ -121,11 +121,11 @@ async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> N
     """
     bucket = await broker.bucket(CHECKPOINTS)
     for _ in range(ATTEMPTS):
-        entry = await bucket.get(index_key(topic))
+        entry = await bucket.get(checkpoint_index_key(topic))
         if entry is None or entry.value is None:
             return
-        complete = [one for one in read_index(topic, entry.value) if one.complete]
-        pieces = [key for one in complete for part in one.parts.values() for key in one.keys(part)]
+        complete = [one for one in decode_index(topic, entry.value) if one.complete]
+        pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(part)]
         if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
             out.put_document(CHECKPOINTS, entry.key, entry.value)
             return
@@ -157,7 +157,7 @@ async def find_start(broker: Broker, topic: str, start: Start, span: Span) -> in
         offset = await broker.offset_at(log_of(topic), start.timestamp())
     else:
         offset = max(start, span.first) if isinstance(start, int) else span.last + 1
-    return await last_key_frames(broker, LogSelection(topic), await _publishers(broker, topic, offset), offset)
+    return await find_round_start(broker, LogSelection(topic), await _publishers(broker, topic, offset), offset)
 
 
 async def check_same(broker: Broker, topic: str, span: Span, recorded: StoredMessage) -> None:
@@ -175,7 +175,7 @@ async def _publishers(broker: Broker, topic: str, offset: int) -> set[str]:
     active = {
         parse_registry_key(entry.key).name for entry in await registry.entries(f"{DocumentKind.PUBLISHER}.{topic}.*")
     }
-    for name in map(publisher_in, await broker.subjects(selection.log, selection.keys())):
+    for name in map(publisher_in, await broker.subjects(selection.log, selection.key_subject())):
         newest = await broker.last(selection.log, selection.subjects(name))
         if newest is not None and newest.offset >= offset:
             active.add(name)

@@ -1,9 +1,10 @@
 """Seek: bring decoders to an offset of a topic log or channel without reading it from the start.
 
-A key frame round starts with a message under a subject of its own, so the broker can return the last one before an
-offset. If a checkpoint is nearer, its snapshots are restored instead. All messages from that start up to the offset are
-decoded and their events discarded. If a publisher is not ready then, because its key frame round was incomplete or the
-checkpoint is damaged, the seek is repeated from the next earlier start.
+Decoding can start at a key frame round or after a checkpoint. A key frame round starts with a message under a subject
+of its own, so the broker can return the last one before an offset. If a checkpoint is nearer, its snapshots are
+restored instead. All messages from that start up to the offset are decoded and their events discarded. If a decoder is
+not ready then, because its key frame round was incomplete or the checkpoint is damaged, the seek is repeated from the
+next earlier start.
 """
 
 from __future__ import annotations
@@ -27,23 +28,25 @@ from thinwire.topics.position import Position, decode_envelope
 D = TypeVar("D", bound=LogDecoder)
 
 NEAR = 64
-"""messages; key frames at most this far back are used without looking for a checkpoint"""
+"""offsets; key frames at most this far back are used without looking for a checkpoint"""
 MAX_FILTERED = 64
 """publishers whose messages are selected by subject; for more, all messages of the log are read"""
 POLL_INTERVAL = 1.0
+"""seconds to wait for a message before the end of the log is read again"""
 INACTIVE_AFTER = 600.0
 """seconds without a message after which a publisher is not needed for a seek"""
 MAX_STARTS = 8
+"""starts from which a seek is attempted"""
 
 _NO_OFFSETS: Mapping[str, int] = {}
-_log = logging.getLogger("thinwire.services")
+_log = logging.getLogger("thinwire.topics")
 
 
 class SeekResult(NamedTuple, Generic[D]):
-    """Decoders at the requested offset. `origin` describes the start that was used, for log lines."""
+    """Decoders at the requested offset. `start_text` describes the start that was used, for log lines."""
 
     log_decoder: D
-    origin: str
+    start_text: str
 
 
 class SeekStart(NamedTuple):
@@ -53,7 +56,7 @@ class SeekStart(NamedTuple):
     checkpoint: Checkpoint | None = None
 
 
-class RestoredState(NamedTuple):
+class _RestoredState(NamedTuple):
     """The first offset to read. Messages of a publisher up to its offset in `decoded` are in its snapshot already."""
 
     first: int
@@ -68,7 +71,7 @@ class Seeker:
 
     def __init__(self, broker: Broker, selection: LogSelection, fetch: FetchDefinition) -> None:
         self.selection = selection
-        self._broker = broker
+        self.broker = broker
         self._fetch = fetch
         self._checkpoints: list[Checkpoint] | None = None
 
@@ -83,17 +86,17 @@ class Seeker:
     ) -> SeekResult[D]:
         """Return decoders in the state of a reader that has decoded everything before `offset`.
 
-        log_decoder: a fresh one; the result is an empty copy of it
+        log_decoder: a decoder without state; the result is a copy of it with state, or itself if there is no start
         publishers: the publishers to decode; by default all active ones
         read_all: read the messages of other publishers too, so that the decoder can detect gaps in the offsets
-        max_messages: return empty decoders if more messages would have to be read
+        max_messages: do not start more than this many offsets earlier; decoders without a nearer start stay empty
         """
         names = set(publishers) if publishers is not None else await self._active_publishers(offset)
         subjects = self._subjects(names if publishers is not None and not read_all else None)
-        starts, missing = _Starts(self, offset), names
+        starts, unready = _Starts(self, offset), names
         found = SeekResult(log_decoder, "without state")
         for _ in range(MAX_STARTS):
-            start = await starts.next(missing) if missing else None
+            start = await starts.next(unready) if unready else None
             if start is None or (max_messages is not None and offset - start.first > max_messages):
                 break
             decoders = log_decoder.copy_empty()
@@ -104,40 +107,42 @@ class Seeker:
             if not isinstance(decoders, ChannelDecoder):
                 _keep_ready(found.log_decoder, decoders)
             found = SeekResult(decoders, _describe(start, offset - restored.first))
-            ready = {name for name, link in decoders.decoders.items() if link.state is State.READY}
-            missing = (names | decoders.decoders.keys()) - ready
-        _log.info("%s: seek to offset %d %s", self.selection.topic, offset, found.origin)
+            ready = {name for name, decoder in decoders.decoders.items() if decoder.state is State.READY}
+            unready = (names | decoders.decoders.keys()) - ready
+        _log.info("%s: seek to offset %d %s", self.selection.topic, offset, found.start_text)
         return found
 
     async def start_offset(self, publisher: str, offset: int) -> int:
-        """Return the offset from which a seek of this publisher reads; `offset` itself if there is no start."""
-        key = await self._broker.last(self.selection.log, self.selection.keys(publisher), up_to=offset - 1)
-        part = self.selection.part(publisher)
-        usable = [one.offset + 1 for one in await self.checkpoints() if one.offset < offset and part in one.parts]
-        return max(key.offset if key is not None else 0, *usable, 0) or offset
-
-    async def last_key_frames(self, publishers: Collection[str], offset: int) -> int:
-        """Return the lowest offset of the last key frame rounds before `offset`; `offset` itself if there is none."""
-        return await last_key_frames(self._broker, self.selection, publishers, offset)
+        """Return the offset from which a seek of this publisher reads first; `offset` itself if there is no start."""
+        start = await _Starts(self, offset).next([publisher])
+        return start.first if start is not None else offset
 
     async def checkpoints(self) -> list[Checkpoint]:
         """Return the checkpoints from which the current content of the log can be decoded, in order of offset."""
         if self._checkpoints is None:
-            found = await (await self._store()).all(self.selection.topic)
+            found = await (await self._store()).read_all(self.selection.topic)
             if not self.selection.class_id:  # offsets of a checkpoint are those of the topic log
-                span = await self._broker.span(self.selection.log)
-                found = [one for one in found if span.first - 1 <= one.offset <= span.last]
+                span = await self.broker.span(self.selection.log)
+                found = [known for known in found if span.first - 1 <= known.offset <= span.last]
             self._checkpoints = found
         return self._checkpoints
 
-    async def first_offset(self) -> int:
-        """Return the first offset of the log."""
-        return (await self._broker.span(self.selection.log)).first
+    async def starts_after_checkpoints(self, offset: int) -> list[SeekStart]:
+        """Return the starts after checkpoints that a seek to `offset` can use, in order of offset."""
+        checkpoints = await self.checkpoints()
+        if not self.selection.class_id:
+            return [SeekStart(known.offset + 1, known) for known in checkpoints if known.offset < offset]
+        first = (await self.broker.span(self.selection.log)).first
+        # Each channel of a checkpoint has an offset of its own.
+        starts = [SeekStart(_channel_offset(known, self.selection, offset) + 1, known) for known in checkpoints]
+        return sorted((start for start in starts if first <= start.first <= offset), key=lambda start: start.first)
 
     async def _active_publishers(self, offset: int) -> set[str]:
-        """Publishers with messages at or after `offset`, or shortly before the end. Other publishers need no state:
-        they begin with key frames when they send again."""
-        subjects = await self._broker.subjects(self.selection.log, self.selection.keys())
+        """Publishers with messages at or after `offset`, or shortly before the end.
+
+        Other publishers need no state: they begin with key frames when they send again.
+        """
+        subjects = await self.broker.subjects(self.selection.log, self.selection.key_subject())
         newest = {name: await self._last(self.selection.subjects(name)) for name in map(publisher_in, subjects)}
         end = max((stored.time for stored in newest.values() if stored is not None), default=0.0)
         return {
@@ -148,10 +153,10 @@ class Seeker:
 
     async def _begin(
         self, start: SeekStart, decoders: LogDecoder, offset: int, publishers: Collection[str] | None
-    ) -> RestoredState | None:
+    ) -> _RestoredState | None:
         """Restore the checkpoint of a start, if it has one. Return None if it is unusable."""
         if start.checkpoint is None:
-            return RestoredState(start.first)
+            return _RestoredState(start.first)
         try:
             return await self._restore(start.checkpoint, decoders, offset, publishers)
         except (CorruptCheckpoint, UnknownSchema) as problem:
@@ -160,45 +165,44 @@ class Seeker:
 
     async def _restore(
         self, checkpoint: Checkpoint, decoders: LogDecoder, offset: int, publishers: Collection[str] | None
-    ) -> RestoredState:
+    ) -> _RestoredState:
         """Restore the snapshots of a checkpoint into fresh decoders. After an error the decoders are unusable."""
-        prefix = self.selection.part("")
-        snapshots = {name.removeprefix(prefix): p for name, p in checkpoint.parts.items() if name.startswith(prefix)}
-        parts = {name: part for name, part in snapshots.items() if publishers is None or name in publishers}
+        by_publisher = _parts_of(checkpoint, self.selection)
+        parts = {name: part for name, part in by_publisher.items() if publishers is None or name in publishers}
         if isinstance(decoders, ChannelDecoder):
             return await self._restore_channel(checkpoint, parts, decoders, offset)
         await self._check_log(checkpoint)
         for name in parts:
             await self._restore_decoder(checkpoint, decoders.decoder(name))
         decoders.offset = checkpoint.offset
-        return RestoredState(checkpoint.offset + 1)
+        return _RestoredState(checkpoint.offset + 1)
 
     async def _restore_channel(
         self, checkpoint: Checkpoint, parts: Mapping[str, CheckpointPart], decoders: ChannelDecoder, offset: int
-    ) -> RestoredState:
+    ) -> _RestoredState:
         decoded: dict[str, int] = {}
         for name, part in parts.items():
-            envelope = await self._find_envelope(checkpoint, name, part) if part.place < offset else None
+            envelope = await self._find_envelope(checkpoint, name, part) if part.channel_offset < offset else None
             if envelope is not None:
                 await self._restore_decoder(checkpoint, decoders.decoder(name))
                 decoders.set_position(name, *envelope)
-                decoded[name] = part.place
+                decoded[name] = part.channel_offset
         end = max(decoded.values(), default=offset - 1)
-        # Each channel of a checkpoint has its own offset. Publishers with messages between theirs and the highest one
-        # are read from their own offset on.
+        # The snapshots of a channel are at different offsets. A publisher with messages between the offset of its
+        # snapshot and the highest of these offsets is read from the former on.
         behind = [
             at for name, at in decoded.items() if await self._last_matching([self.selection.subjects(name)], end) > at
         ]
-        return RestoredState(min(behind, default=end) + 1, decoded)
+        return _RestoredState(min(behind, default=end) + 1, decoded)
 
     async def _find_envelope(
         self, checkpoint: Checkpoint, publisher: str, part: CheckpointPart
     ) -> tuple[int, Position] | None:
-        """Epoch and position of the channel message before a snapshot; None if removed, or its writer was fenced."""
+        """Epoch and position of the last channel message in a snapshot; None if it was removed or its writer fenced."""
         subjects = self.selection.subjects(publisher)
-        stored = await self._last(subjects, part.place)
-        before = await self._last(subjects, part.place - 1)
-        if stored is None or stored.offset != part.place:
+        stored = await self._last(subjects, part.channel_offset)
+        before = await self._last(subjects, part.channel_offset - 1)
+        if stored is None or stored.offset != part.channel_offset:
             return None
         try:
             epoch, position, _ = decode_envelope(stored.payload)
@@ -214,22 +218,23 @@ class Seeker:
             detail = "the checkpoint belongs to a deleted log"
             raise CorruptCheckpoint(detail, topic=self.selection.topic, offset=checkpoint.offset)
 
-    async def _restore_decoder(self, checkpoint: Checkpoint, link: StreamDecoder) -> None:
-        data = await (await self._store()).part(checkpoint, self.selection.part(link.publisher))
+    async def _restore_decoder(self, checkpoint: Checkpoint, decoder: StreamDecoder) -> None:
+        data = await (await self._store()).read_part(checkpoint, self.selection.part_name(decoder.publisher))
         try:
-            await self._restore_snapshot(link, data)
+            await self._restore_snapshot(decoder, data)
         except UnknownSchema as unknown:
             await self._fetch(bytes.fromhex(unknown.fingerprint))
-            await self._restore_snapshot(link, data)
+            await self._restore_snapshot(decoder, data)
 
-    async def _restore_snapshot(self, link: StreamDecoder, data: bytes) -> None:
-        await asyncio.to_thread(restore_decoder, link, data)
+    async def _restore_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
+        """Restore a snapshot in a thread: a large one takes seconds and would block the event loop."""
+        await asyncio.to_thread(restore_decoder, decoder, data)
 
     async def _replay(
-        self, restored: RestoredState, decoders: LogDecoder, offset: int, subjects: Collection[str]
+        self, restored: _RestoredState, decoders: LogDecoder, offset: int, subjects: Collection[str]
     ) -> None:
-        """Decode the messages from a start up to `offset`, which is not decoded itself."""
-        last = min(offset - 1, (await self._broker.span(self.selection.log)).last)
+        """Decode the messages from a start up to, but not including, `offset`."""
+        last = min(offset - 1, (await self.broker.span(self.selection.log)).last)
         async with aclosing(self._read(restored.first, last, subjects)) as messages:
             async for stored in messages:
                 if stored.offset > restored.decoded.get(publisher_in(stored.subject), 0):
@@ -239,7 +244,7 @@ class Seeker:
         end, offset = await self._last_matching(subjects, last), first - 1
         if end <= offset:
             return
-        reader = await self._broker.read(self.selection.log, first=first, subjects=list(subjects))
+        reader = await self.broker.read(self.selection.log, first=first, subjects=list(subjects))
         try:
             while offset < end:
                 stored = await reader.next(POLL_INTERVAL)
@@ -263,8 +268,8 @@ class Seeker:
         try:
             decoders.receive(stored, stored.time)
         except PeerFault as fault:
-            link = decoders.decoder(publisher_in(stored.subject))
-            await resolve_and_retry(link, fault, lambda: decoders.decode(stored, stored.time), self._fetch, report)
+            decoder = decoders.decoder(publisher_in(stored.subject))
+            await resolve_and_retry(decoder, fault, lambda: decoders.decode(stored, stored.time), self._fetch, report)
 
     def _subjects(self, publishers: Collection[str] | None) -> list[str]:
         if publishers is None or len(publishers) > MAX_FILTERED:
@@ -277,10 +282,10 @@ class Seeker:
         return max((stored.offset for stored in found if stored is not None), default=0)
 
     async def _last(self, pattern: str, up_to: int | None = None) -> StoredMessage | None:
-        return await self._broker.last(self.selection.log, pattern, up_to=up_to)
+        return await self.broker.last(self.selection.log, pattern, up_to=up_to)
 
     async def _store(self) -> CheckpointStore:
-        return CheckpointStore(await self._broker.bucket(CHECKPOINTS))
+        return CheckpointStore(await self.broker.bucket(CHECKPOINTS))
 
 
 class _Starts:
@@ -290,54 +295,59 @@ class _Starts:
         self._seeker = seeker
         self._selection = seeker.selection
         self._offset = self._before = offset
-        self._checkpoints: list[SeekStart] | None = None
+        self._after_checkpoints: list[SeekStart] | None = None
 
     async def next(self, publishers: Collection[str]) -> SeekStart | None:
         """Return the next start that has state of some of the publishers, or None."""
-        key = await self._seeker.last_key_frames(publishers, self._before)
-        found = SeekStart(key) if key < self._before else None
-        if found is None or self._before - key > NEAR:
-            found = await self._next_checkpoint(publishers, key if found is not None else 0) or found
+        round_start = await find_round_start(self._seeker.broker, self._selection, publishers, self._before)
+        found = SeekStart(round_start) if round_start < self._before else None
+        if found is None or self._before - round_start > NEAR:
+            found = await self._next_checkpoint(publishers, found.first if found is not None else 0) or found
         if found is not None:
             self._before = found.first
         return found
 
     async def _next_checkpoint(self, publishers: Collection[str], after: int) -> SeekStart | None:
-        if self._checkpoints is None:
-            first = await self._seeker.first_offset()
-            starts = [self._start_after(one) for one in await self._seeker.checkpoints()]
-            usable = (start for start in starts if first <= start.first <= self._offset)
-            self._checkpoints = sorted(usable, key=lambda start: start.first)
-        while self._checkpoints and self._checkpoints[-1].first > after:
-            start = self._checkpoints.pop()
+        if self._after_checkpoints is None:
+            self._after_checkpoints = await self._seeker.starts_after_checkpoints(self._offset)
+        while self._after_checkpoints and self._after_checkpoints[-1].first > after:
+            start = self._after_checkpoints.pop()
             assert start.checkpoint is not None
-            parts = start.checkpoint.parts
-            if start.first <= self._before and any(self._selection.part(name) in parts for name in publishers):
+            parts = _parts_of(start.checkpoint, self._selection)
+            if start.first <= self._before and any(name in parts for name in publishers):
                 return start
         return None
 
-    def _start_after(self, checkpoint: Checkpoint) -> SeekStart:
-        """The start after a checkpoint. Each channel of a checkpoint has an offset of its own."""
-        if not self._selection.class_id:
-            return SeekStart(checkpoint.offset + 1, checkpoint)
-        prefix = self._selection.part("")
-        offsets = [part.place for name, part in checkpoint.parts.items() if name.startswith(prefix)]
-        return SeekStart(max((at for at in offsets if at < self._offset), default=-1) + 1, checkpoint)
 
+async def find_round_start(broker: Broker, selection: LogSelection, publishers: Collection[str], offset: int) -> int:
+    """Return the offset at which the earliest of the publishers' last key frame rounds before `offset` starts.
 
-async def last_key_frames(broker: Broker, selection: LogSelection, publishers: Collection[str], offset: int) -> int:
-    """Return the lowest offset of the publishers' last key frame rounds before `offset`; `offset` if there is none."""
-    found = [await broker.last(selection.log, selection.keys(name), up_to=offset - 1) for name in sorted(publishers)]
+    `offset` itself if no publisher has such a round.
+    """
+    subjects = [selection.key_subject(name) for name in sorted(publishers)]
+    found = [await broker.last(selection.log, subject, up_to=offset - 1) for subject in subjects]
     return min((key.offset for key in found if key is not None), default=offset)
+
+
+def _parts_of(checkpoint: Checkpoint, selection: LogSelection) -> dict[str, CheckpointPart]:
+    """The parts of a checkpoint with decoder snapshots of a log or channel, by publisher."""
+    prefix = selection.part_name("")
+    return {name.removeprefix(prefix): p for name, p in checkpoint.parts.items() if name.startswith(prefix)}
+
+
+def _channel_offset(checkpoint: Checkpoint, selection: LogSelection, offset: int) -> int:
+    """The highest channel offset before `offset` in the parts of a checkpoint; -1 if there is none."""
+    offsets = [part.channel_offset for part in _parts_of(checkpoint, selection).values()]
+    return max((known for known in offsets if known < offset), default=-1)
 
 
 def _keep_ready(before: LogDecoder, decoders: LogDecoder) -> None:
     """Keep decoders that were ready after an earlier attempt, such as from a checkpoint, and are not ready now."""
-    for name, link in before.decoders.items():
-        if link.state is State.READY and decoders.decoder(name).state is not State.READY:
-            decoders.decoders[name] = link
+    for name, decoder in before.decoders.items():
+        if decoder.state is State.READY and decoders.decoder(name).state is not State.READY:
+            decoders.decoders[name] = decoder
 
 
-def _describe(start: SeekStart, messages: int) -> str:
-    origin = f"the checkpoint at {start.checkpoint.offset}" if start.checkpoint is not None else "key frames"
-    return f"from {origin}, {messages} offsets earlier"
+def _describe(start: SeekStart, distance: int) -> str:
+    kind = f"the checkpoint at {start.checkpoint.offset}" if start.checkpoint is not None else "key frames"
+    return f"from {kind}, {distance} offsets earlier"

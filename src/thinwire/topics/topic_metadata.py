@@ -36,7 +36,7 @@ MAX_FACTS = 65_536
 """sets of static facts in the cache, at most"""
 _ANY = "any"
 
-_log = logging.getLogger("thinwire.services")
+_log = logging.getLogger("thinwire.topics")
 
 
 class TopicMetadata:

@@ -145,7 +145,7 @@ class FailoverSystem(LiveSystem):
         ends = await find_channel_ends(self.broker, TOPIC, is_open)
         log_end = (await self.broker.span(log_of(TOPIC))).last + 1
         offset = find_first_unsent(ends, documents, await PublisherOffsets.find(self.broker, TOPIC), log_end)
-        checkpoints = await CheckpointStore(await self.broker.bucket(CHECKPOINTS)).all(TOPIC)
+        checkpoints = await CheckpointStore(await self.broker.bucket(CHECKPOINTS)).read_all(TOPIC)
         return offset - 1 - max((one.offset for one in checkpoints if one.offset < offset), default=0)
 
     async def first_arrivals(self, instant: int) -> list[int | None]:

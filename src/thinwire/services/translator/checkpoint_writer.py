@@ -123,7 +123,7 @@ class CheckpointWriter:
             draft.has_decoders = True
             ready = {name: decoder for name, decoder in translation.decoders.items() if decoder.state is State.READY}
             selection = LogSelection(self.topic)
-            draft.parts |= {selection.part(name): snapshot_decoder(decoder) for name, decoder in ready.items()}
+            draft.parts |= {selection.part_name(name): snapshot_decoder(decoder) for name, decoder in ready.items()}
         for channel in draft.portion:
             stream = translation.find_stream(*channel)
             assert stream is not None
@@ -149,12 +149,12 @@ class CheckpointWriter:
 
     def _part(self, channel: ChannelName) -> str:
         class_id, publisher = channel
-        return LogSelection(self.topic, class_id).part(publisher)
+        return LogSelection(self.topic, class_id).part_name(publisher)
 
     async def _write(self, draft: _Draft) -> None:
         try:
             await self._store.put(
-                self.topic, draft.offset, draft.parts, epoch=self.epoch, time=draft.time, places=draft.offsets
+                self.topic, draft.offset, draft.parts, epoch=self.epoch, time=draft.time, channel_offsets=draft.offsets
             )
             await self._store.prune(self.topic, (await self._broker.span(log_of(self.topic))).first)
         except TransportClosed:

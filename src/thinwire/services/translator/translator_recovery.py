@@ -36,7 +36,7 @@ from thinwire.topics.names import (
     publisher_in,
 )
 from thinwire.topics.position import Position, decode_envelope
-from thinwire.topics.seeker import Seeker
+from thinwire.topics.seeker import Seeker, find_round_start
 from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_SEEK = 65_536
@@ -145,11 +145,11 @@ def find_first_unsent(
 
 
 class RestoredDecoders(NamedTuple):
-    """Decoders at the offset `first`; `origin` describes from where they were restored."""
+    """Decoders at the offset `first`; `start_text` describes from where they were restored."""
 
     log_decoder: LogDecoder
     first: int
-    origin: str
+    start_text: str
 
 
 async def restore_decoders(
@@ -165,10 +165,10 @@ async def restore_decoders(
     while True:
         found = await seeker.seek(log_decoder, first, max_messages=limit)
         partial = [name for name, decoder in found.log_decoder.decoders.items() if decoder.state is State.PARTIAL]
-        round_start = await seeker.last_key_frames(partial, first) if limit is None else first
+        round_start = await find_round_start(broker, seeker.selection, partial, first) if limit is None else first
         if round_start == first:
             found.log_decoder.offset = first - 1
-            return RestoredDecoders(found.log_decoder, first, found.origin)
+            return RestoredDecoders(found.log_decoder, first, found.start_text)
         first = round_start
 
 
@@ -219,7 +219,7 @@ async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDe
         translation.open(demand, positions)
     _log.info(
         "translating topic %s: epoch %d, %d classes resumed at offset %d of %d, decoders %s, %.3f s",
-        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.origin),
+        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.start_text),
         asyncio.get_running_loop().time() - started,
     )
     return ResumedTranslation(metadata, documents, checkpoints, translation, writer, decoders.first, classes)
@@ -246,7 +246,7 @@ async def _is_log_replaced(documents: ChannelStore, checkpoints: CheckpointStore
     Channels or checkpoints then refer to offsets after its end.
     """
     offsets = [document.since for document in documents.documents.values()]
-    offsets += [checkpoint.offset for checkpoint in await checkpoints.all(documents.topic)]
+    offsets += [checkpoint.offset for checkpoint in await checkpoints.read_all(documents.topic)]
     return max(offsets, default=0) > span.last
 
 

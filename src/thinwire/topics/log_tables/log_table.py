@@ -33,7 +33,7 @@ MAX_PUBLISHERS = 1 << 20
 MAX_NAME = 256
 _DIGEST = 16
 
-_log = logging.getLogger("thinwire.landing")
+_log = logging.getLogger("thinwire.log_tables")
 
 
 class RangeState(NamedTuple):

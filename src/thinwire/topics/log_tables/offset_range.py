@@ -23,7 +23,7 @@ MAX_CHECKED = 64
 MAX_SEEK_SHARE = 0.25
 """messages that a seek may read, as a share of the part"""
 
-_log = logging.getLogger("thinwire.landing")
+_log = logging.getLogger("thinwire.log_tables")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _SplitPoints:
         self._seeker = seeker
         self._width = width
         self._checkpoints = [checkpoint.offset + 1 for checkpoint in run_inline(seeker.checkpoints())]
-        subjects = source.subjects(self._selection.log, self._selection.keys())
+        subjects = source.subjects(self._selection.log, self._selection.key_subject())
         self._publishers = sorted(map(publisher_in, subjects))[:MAX_CHECKED]
 
     def near(self, offset: int) -> int | None:
@@ -172,7 +172,7 @@ class _SplitPoints:
         checkpoint = min(self._checkpoints, key=lambda first: abs(first - offset), default=None)
         if checkpoint is not None and abs(checkpoint - offset) <= self._width // 2:
             return checkpoint
-        key = self._source.last(self._selection.log, self._selection.keys(), up_to=offset)
+        key = self._source.last(self._selection.log, self._selection.key_subject(), up_to=offset)
         if key is None or offset - key.offset > self._width // 2:
             return None
         first = key.offset + 1
@@ -181,7 +181,7 @@ class _SplitPoints:
 
     def _seek_start(self, publisher: str, offset: int) -> int:
         start = run_inline(self._seeker.start_offset(publisher, offset))
-        stored = self._source.last(self._selection.log, self._selection.keys(publisher), up_to=offset - 1)
+        stored = self._source.last(self._selection.log, self._selection.key_subject(publisher), up_to=offset - 1)
         if stored is None or stored.offset != start or _covers_all_sources(stored):
             return start
         return run_inline(self._seeker.start_offset(publisher, start))

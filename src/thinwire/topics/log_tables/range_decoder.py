@@ -26,7 +26,7 @@ from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire.frame import read
 from thinwire.wire.key_frame import read_head
 
-_log = logging.getLogger("thinwire.landing")
+_log = logging.getLogger("thinwire.log_tables")
 
 
 class TableDecoders(LogDecoder):

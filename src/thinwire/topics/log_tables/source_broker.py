@@ -79,8 +79,8 @@ class SourceSeeker(Seeker):
         self.messages_read = 0
         self._source = source
 
-    async def _restore_snapshot(self, link: StreamDecoder, data: bytes) -> None:
-        restore_decoder(link, data)
+    async def _restore_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
+        restore_decoder(decoder, data)
 
     async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:
         if first > last:
