@@ -91,7 +91,7 @@ def verify(which: AnyArgument, *, broker: BrokerAccess, json: JsonOption = False
     """
     verified = run(verify_dictionaries(broker, which))
     _show_verification(Output(json), which, verified)
-    if not all(checked.good for checked in verified):
+    if not all(result.is_good for result in verified):
         raise typer.Exit(PEER_FAULT)
 
 
@@ -183,7 +183,7 @@ def _show_decisions(output: Output, topic: str, decisions: Sequence[Decision]) -
 
 def _show_verification(output: Output, which: str, checked: Sequence[VerifiedDictionary]) -> None:
     output.records(which, {"dictionary": "hash", "needed by": "needed", "verdict": "verdict"}, checked)
-    bad = sum(not result.good for result in checked)
+    bad = sum(not result.is_good for result in checked)
     output.note(f"{bad} of {len(checked)} are damaged or missing" if bad else f"all {len(checked)} are good")
     output.document({"which": which, "good": not bad, "dictionaries": checked})
 

@@ -1,11 +1,16 @@
-"""Listing, describing and verifying dictionaries in the store and in files."""
+"""Listing, describing and verifying dictionaries in the store and in files.
+
+A binding is the frame with which a publisher assigns a dictionary to a slot. Publishers may use the active dictionaries
+of a topic; the store also contains those that frames in the log still need.
+"""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +39,9 @@ MAX_FILE = MAX_CONTENT + 1024
 """largest dictionary file in bytes"""
 MAX_LINEAGE = 32
 """largest number of ancestors shown"""
+READ_TIMEOUT = 30.0
+"""seconds to wait for the next message of the log"""
+GOOD = "good"
 _HASH = re.compile(r"[0-9a-f]{4,32}")
 HASH_DIGITS = 32
 
@@ -42,7 +50,7 @@ HASH_DIGITS = 32
 class ListedDictionary:
     """A dictionary of a topic.
 
-    state: used, ready (may be used next), or kept for the log
+    state: used (by publishers), ready (publishers may use it next), or kept (the log contains frames that need it)
     dictionary: None if it is missing or damaged
     """
 
@@ -56,9 +64,10 @@ class ListedDictionary:
 class DictionaryDescription:
     """A dictionary with its costs and origin.
 
-    packed, changed: transfer size in bytes, alone and as a delta of its parent
-    lineage: hashes of its ancestors, nearest first
-    topics: topics that it is stored for
+    packed: transfer size of the complete dictionary in bytes
+    changed: transfer size as a difference from the parent in bytes, None without a parent
+    lineage: hashes of the ancestors, nearest first
+    topics: topics for which the dictionary is stored
     """
 
     dictionary: Dictionary
@@ -68,33 +77,47 @@ class DictionaryDescription:
     topics: tuple[str, ...] = ()
 
 
-class DictionaryBucket:
-    """Reads dictionaries and their documents from the bucket of a broker."""
+@dataclass(frozen=True)
+class VerifiedDictionary:
+    """Result of the verification of one dictionary.
 
-    def __init__(self, bucket: Bucket) -> None:
+    needed: who needs the dictionary: publishers, bindings of the log
+    verdict: `GOOD`, or the problem
+    """
+
+    hash: str
+    needed: str
+    verdict: str
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict == GOOD
+
+
+class DictionaryBucket:
+    """Reads dictionaries and their documents from a broker."""
+
+    def __init__(self, broker: Broker, bucket: Bucket) -> None:
+        self.broker = broker
         self.store = DictionaryStore(bucket)
         self._bucket = bucket
 
-    @classmethod
-    async def open(cls, broker: Broker) -> DictionaryBucket:
-        return cls(await broker.bucket(DICTIONARIES))
-
-    async def in_use(self, topic: str | None) -> dict[str, ActiveDictionaries]:
+    async def active(self, topic: str | None) -> dict[str, ActiveDictionaries]:
         """Return the dictionaries that publishers may use, by topic."""
-        found = await self._values(active_dictionaries_key(topic) if topic else "topic.>")
-        return {document.topic: document for document in map(ActiveDictionaries.decode, found.values())}
+        values = await self._values(active_dictionaries_key(topic) if topic else "topic.>")
+        return {document.topic: document for document in map(ActiveDictionaries.decode, values.values())}
 
-    async def kept(self, topic: str | None = None) -> dict[str, StoredDictionaries]:
+    async def stored(self, topic: str | None = None) -> dict[str, StoredDictionaries]:
         """Return the stored dictionaries, by topic."""
-        found = await self._values(stored_dictionaries_key(topic) if topic else "kept.>")
-        return {document.topic: document for document in map(StoredDictionaries.decode, found.values())}
+        values = await self._values(stored_dictionaries_key(topic) if topic else "kept.>")
+        return {document.topic: document for document in map(StoredDictionaries.decode, values.values())}
 
     async def decisions(self, topic: str) -> list[Decision]:
         """Return the decisions about a topic, newest last."""
-        found = await self._values(decisions_key(topic))
-        return [decision for value in found.values() for decision in decode_decisions(value)]
+        values = await self._values(decisions_key(topic))
+        return [decision for value in values.values() for decision in decode_decisions(value)]
 
-    async def found(self, hash: str) -> Dictionary | None:
+    async def find(self, hash: str) -> Dictionary | None:
         """Return the dictionary with this hash; None if it is missing or damaged."""
         try:
             return await self.store.get(bytes.fromhex(hash))
@@ -113,6 +136,13 @@ class DictionaryBucket:
 
     async def _values(self, pattern: str) -> dict[str, bytes]:
         return {e.key: e.value for e in await self._bucket.entries(pattern) if e.value is not None}
+
+
+@asynccontextmanager
+async def open_dictionaries(access: BrokerAccess) -> AsyncIterator[DictionaryBucket]:
+    """Connect to a broker and yield its dictionaries."""
+    async with access.bus() as bus:
+        yield DictionaryBucket(bus.broker, await bus.broker.bucket(DICTIONARIES))
 
 
 def is_hash(text: str) -> bool:
@@ -146,109 +176,73 @@ def dictionary_facts(dictionary: Dictionary) -> dict[str, Any]:
     }
 
 
-async def list_dictionaries(broker: BrokerAccess, topic: str | None) -> list[ListedDictionary]:
+async def list_dictionaries(access: BrokerAccess, topic: str | None) -> list[ListedDictionary]:
     """List the dictionaries of all topics, or of one."""
-    async with broker.bus() as bus:
-        bucket = await DictionaryBucket.open(bus.broker)
-        used, kept = await bucket.in_use(topic), await bucket.kept(topic)
-        rows = [
-            ListedDictionary(name, reference, state, await bucket.found(reference.hash))
-            for name in sorted(used.keys() | kept.keys())
-            for reference, state in _states(used.get(name), kept.get(name), time.time())
+    async with open_dictionaries(access) as bucket:
+        active, stored = await bucket.active(topic), await bucket.stored(topic)
+        return [
+            ListedDictionary(name, reference, state, await bucket.find(reference.hash))
+            for name in sorted(active.keys() | stored.keys())
+            for reference, state in _states(active.get(name), stored.get(name), time.time())
         ]
-    return rows
 
 
-async def describe_dictionary(broker: BrokerAccess, which: str) -> DictionaryDescription:
+async def describe_dictionary(access: BrokerAccess, hash_or_file: str) -> DictionaryDescription:
     """Describe one dictionary from a file or the store."""
-    if Path(which).is_file():
-        dictionary = read_dictionary_file(Path(which))
+    path = Path(hash_or_file)
+    if path.is_file():
+        dictionary = read_dictionary_file(path)
         return DictionaryDescription(dictionary, cost(dictionary))
-    if not is_hash(which):
-        raise ConfigError("neither a file nor a hash: `thinwire dict list` lists hashes", which=which)
-    async with broker.bus() as bus:
-        bucket = await DictionaryBucket.open(bus.broker)
-        hash = await bucket.complete_hash(which)
+    if not is_hash(hash_or_file):
+        raise ConfigError("neither a file nor a hash: `thinwire dict list` lists hashes", which=hash_or_file)
+    async with open_dictionaries(access) as bucket:
+        hash = await bucket.complete_hash(hash_or_file)
         found = await bucket.store.get(bytes.fromhex(hash))
         if found is None:
             raise ConfigError("no such dictionary: `thinwire dict list` lists them", hash=hash)
-        kept = await bucket.kept()
-        return await _described(bucket, found, kept)
+        stored = {
+            topic: document
+            for topic, document in sorted((await bucket.stored()).items())
+            if any(reference.hash == hash for reference in document.dictionaries)
+        }
+        ancestors = next(iter(stored.values())).lineage(hash)[1:] if stored else []
+        if not ancestors and found.parent:
+            ancestors = [found.parent.hex()]
+        parent = await bucket.find(ancestors[0]) if ancestors else None
+    changed = cost(found, parent) if parent else None
+    return DictionaryDescription(found, cost(found), changed, tuple(ancestors[:MAX_LINEAGE]), tuple(stored))
 
 
-async def list_decisions(broker: BrokerAccess, topic: str) -> list[Decision]:
+async def list_decisions(access: BrokerAccess, topic: str) -> list[Decision]:
     """Return the latest decisions about a topic."""
-    async with broker.bus() as bus:
-        return await (await DictionaryBucket.open(bus.broker)).decisions(topic)
-
-
-async def _described(
-    bucket: DictionaryBucket, found: Dictionary, kept: Mapping[str, StoredDictionaries]
-) -> DictionaryDescription:
-    hash = found.hash.hex()
-    topics = tuple(sorted(name for name, stored in kept.items() if hash in {ref.hash for ref in stored.dictionaries}))
-    lineage = _lineage(found, kept[topics[0]] if topics else None)
-    parent = await bucket.found(lineage[0]) if lineage else None
-    return DictionaryDescription(found, cost(found), cost(found, parent) if parent else None, lineage, topics)
-
-
-def _lineage(found: Dictionary, kept: StoredDictionaries | None) -> tuple[str, ...]:
-    line = kept.lineage(found.hash.hex())[1:] if kept is not None else []
-    return tuple(line or ([found.parent.hex()] if found.parent else []))[:MAX_LINEAGE]
+    async with open_dictionaries(access) as bucket:
+        return await bucket.decisions(topic)
 
 
 def _states(
-    used: ActiveDictionaries | None, kept: StoredDictionaries | None, now: float
+    active: ActiveDictionaries | None, stored: StoredDictionaries | None, now: float
 ) -> list[tuple[DictionaryReference, str]]:
     """Return the dictionaries of a topic with their states, newest first."""
-    ready = {reference.hash: reference for reference in used.dictionaries} if used is not None else {}
-    every = {reference.hash: reference for reference in kept.dictionaries} if kept is not None else {}
-    best = used.farthest(now) if used is not None else None
-    newest_first = reversed((every | ready).values())
+    references = {ref.hash: ref for document in (stored, active) if document for ref in document.dictionaries}
+    ready = {ref.hash for ref in active.dictionaries if ref.expires > now} if active else set()
+    used = active.farthest(now) if active else None
+    used_hash = used.hash if used else ""
     return [
-        (reference, _state(reference, best, reference.hash in ready and reference.expires > now))
-        for reference in newest_first
+        (ref, "used" if ref.hash == used_hash else "ready" if ref.hash in ready else "kept")
+        for ref in reversed(references.values())
     ]
 
 
-def _state(reference: DictionaryReference, best: DictionaryReference | None, ready: bool) -> str:
-    if best is not None and reference.hash == best.hash:
-        return "used"
-    return "ready" if ready else "kept"
-
-
-GOOD = "good"
-READ_TIMEOUT = 30.0
-"""seconds to wait for the next message of the log"""
-
-
-@dataclass(frozen=True)
-class VerifiedDictionary:
-    """Result for one dictionary.
-
-    needed: what needs it; verdict: good, or the problem
-    """
-
-    hash: str
-    needed: str
-    verdict: str
-
-    @property
-    def good(self) -> bool:
-        return self.verdict == GOOD
-
-
-async def verify_dictionaries(broker: BrokerAccess, which: str) -> list[VerifiedDictionary]:
+async def verify_dictionaries(access: BrokerAccess, hash_file_or_topic: str) -> list[VerifiedDictionary]:
     """Verify a file, a stored dictionary, or all that a topic needs."""
-    path = Path(which)
+    path = Path(hash_file_or_topic)
     if path.is_file():
         return [_verify_file(path)]
-    async with broker.bus() as bus:
-        bucket = await DictionaryBucket.open(bus.broker)
-        if is_hash(which):
-            return [await _verify_stored(bucket, await bucket.complete_hash(which), "")]
-        needed = await _find_needed(bus.broker, bucket, check_topic(which))
-        return [await _verify_stored(bucket, hash, why) for hash, why in needed.items()]
+    async with open_dictionaries(access) as bucket:
+        if is_hash(hash_file_or_topic):
+            return [await _verify_stored(bucket, await bucket.complete_hash(hash_file_or_topic), "")]
+        needed = await _find_needed(bucket, check_topic(hash_file_or_topic))
+        return [await _verify_stored(bucket, hash, reason) for hash, reason in needed.items()]
 
 
 def _verify_file(path: Path) -> VerifiedDictionary:
@@ -281,35 +275,37 @@ def _test_codec(found: Dictionary) -> str:
     return GOOD if same else "unpacking does not return the packed bytes"
 
 
-async def _find_needed(broker: Broker, bucket: DictionaryBucket, topic: str) -> dict[str, str]:
-    """Return by hash what needs a dictionary: publishers that may use it, and bindings in the log."""
-    used = (await bucket.in_use(topic)).get(topic)
-    needed = {reference.hash: "publishers" for reference in used.dictionaries} if used is not None else {}
-    for hash, times in (await _count_bindings(broker, topic, bool(needed))).items():
-        log = f"{times:,} bindings of the log"
+async def _find_needed(bucket: DictionaryBucket, topic: str) -> dict[str, str]:
+    """Return by hash who needs a dictionary: publishers that may use it, and bindings in the log."""
+    active = (await bucket.active(topic)).get(topic)
+    needed = {reference.hash: "publishers" for reference in active.dictionaries} if active is not None else {}
+    try:
+        bindings = await _count_bindings(bucket.broker, topic)
+    except UnknownLog:
+        if not needed:
+            raise UnknownTopic("the broker has no log and no dictionary of it", topic=topic) from None
+        return needed
+    for hash, count in bindings.items():
+        log = f"{count:,} bindings of the log"
         needed[hash] = f"{needed[hash]}, {log}" if hash in needed else log
     return needed
 
 
-async def _count_bindings(broker: Broker, topic: str, known: bool) -> Counter[str]:
-    """Count the bindings of slots to each dictionary in the log."""
-    found: Counter[str] = Counter()
-    try:
-        span = await broker.span(log_of(topic))
-    except UnknownLog:
-        if known:
-            return found
-        raise UnknownTopic("the broker has no log and no dictionary of it", topic=topic) from None
+async def _count_bindings(broker: Broker, topic: str) -> Counter[str]:
+    """Count by hash the bindings of a slot to a dictionary in the log."""
+    bindings: Counter[str] = Counter()
+    span = await broker.span(log_of(topic))
     reader = await broker.read(log_of(topic), first=span.first)
     try:
-        at = span.first - 1
-        while at < span.last:
-            stored = await reader.next(READ_TIMEOUT)
-            if stored is None:
-                raise BrokerUnavailable("the log could not be read to its end", topic=topic, offset=at, last=span.last)
-            found.update(binding.hash.hex() for binding in bindings_in(stored.payload))
-            at = stored.offset
-            reader.done(at)
+        offset = span.first - 1
+        while offset < span.last:
+            message = await reader.next(READ_TIMEOUT)
+            if message is None:
+                detail = "the log could not be read to its end: repeat the command"
+                raise BrokerUnavailable(detail, topic=topic, offset=offset, last=span.last)
+            bindings.update(binding.hash.hex() for binding in bindings_in(message.payload))
+            offset = message.offset
+            reader.done(offset)
     finally:
         await reader.close()
-    return found
+    return bindings

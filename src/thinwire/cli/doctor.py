@@ -6,11 +6,11 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,32 +33,34 @@ PYTHON = (3, 11)
 NATS = (2, 11)
 """oldest supported versions"""
 MIN_FREE_DISK = 1 << 30
+"""bytes; with less free space the disk check warns"""
 MIN_PAYLOAD = 128_000
+"""bytes; with smaller messages the check of the largest message warns"""
 WARN_SKEW, FAIL_SKEW = 1.0, 5.0
 """seconds of difference to the broker's clock"""
 COMMAND_TIMEOUT = 10.0
-LOOPBACK = "127.0.0.1"
 COLUMNS = ("check", "verdict", "found", "remedy")
+
+Verdict = Literal["ok", "warn", "fail"]
 
 
 class DoctorCheck(NamedTuple):
     """Result of one check. `fail` must be repaired; `warn` matters only for some features."""
 
     name: str
-    verdict: Literal["ok", "warn", "fail"]
+    verdict: Verdict
     found: str
     remedy: str = ""
 
     @classmethod
     def of(
-        cls, name: str, passed: bool, found: str, remedy: str, *, otherwise: Literal["warn", "fail"] = "fail"
+        cls, name: str, is_ok: bool, found: str, remedy: str, *, otherwise: Literal["warn", "fail"] = "fail"
     ) -> DoctorCheck:
         """Return the result `ok`, or the other verdict with the remedy."""
-        return cls(name, "ok", found) if passed else cls(name, otherwise, found, remedy)
+        return cls(name, "ok", found) if is_ok else cls(name, otherwise, found, remedy)
 
 
 def check_python() -> DoctorCheck:
-    """Check the Python version."""
     found = ".".join(map(str, sys.version_info[:3]))
     return DoctorCheck.of("Python", sys.version_info >= PYTHON, found, "install Python 3.11 or newer")
 
@@ -66,8 +68,8 @@ def check_python() -> DoctorCheck:
 def check_kernels() -> DoctorCheck:
     """Check that compiled kernels can be cached, so that only the first run compiles them."""
     spec = find_spec("thinwire.codec.kernels")
-    beside = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".") / "__pycache__"
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or beside)
+    package = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or package / "__pycache__")
     cached = sum(1 for _ in folder.rglob("*.nbi")) if folder.is_dir() else 0
     if not _is_writable(folder):
         remedy = "every process compiles its kernels: set NUMBA_CACHE_DIR to a writable directory"
@@ -78,18 +80,13 @@ def check_kernels() -> DoctorCheck:
 
 def check_extras() -> DoctorCheck:
     """List the installed extras; only a missing `nats` is a warning."""
-    needs: dict[str, list[str]] = {}
-    for module, extra in EXTRAS.items():
-        needs.setdefault(extra, []).append(module)
-    missing = sorted(extra for extra, modules in needs.items() if not all(map(find_spec, modules)))
-    found = ", ".join(sorted(needs.keys() - set(missing))) or "none"
-    if missing:
-        found += f"; not installed: {', '.join(missing)}"
+    missing = {extra for module, extra in EXTRAS.items() if find_spec(module) is None}
+    found = ", ".join(sorted(set(EXTRAS.values()) - missing)) or "none"
+    found += f"; not installed: {', '.join(sorted(missing))}" if missing else ""
     return DoctorCheck.of("extras", "nats" not in missing, found, "pip install 'thinwire[nats]'", otherwise="warn")
 
 
 def check_java() -> DoctorCheck:
-    """Check the Java version; only Spark needs Java."""
     version = java_version()
     remedy = f"for Spark only: install Java {JAVA} or newer, or set JAVA_HOME"
     return DoctorCheck.of("Java", version >= JAVA, str(version or "none"), remedy, otherwise="warn")
@@ -107,18 +104,8 @@ def check_nats_server() -> DoctorCheck:
     return DoctorCheck.of("nats-server", version[:2] >= NATS, found, "install version 2.11 or newer")
 
 
-def check_port() -> DoctorCheck:
-    """Check that a loopback port can be bound."""
-    try:
-        with socket.create_server((LOOPBACK, 0)) as listener:
-            return DoctorCheck("loopback port", "ok", f"{LOOPBACK}:{listener.getsockname()[1]} can be bound")
-    except OSError as error:
-        remedy = "check the loopback interface, the limit of open files and the sandbox"
-        return DoctorCheck("loopback port", "fail", str(error), remedy)
-
-
 def check_disk(folder: Path) -> DoctorCheck:
-    """Check permissions and free space of a directory."""
+    """Check that a directory is writable and has free space."""
     name = f"disk at {folder}"
     existing = _existing_parent(folder)
     if not _is_writable(existing):
@@ -141,21 +128,8 @@ async def check_embedded_broker() -> DoctorCheck:
                 await broker.close()
         return DoctorCheck("embedded broker", "ok", "starts, stores and stops")
     except (ThinwireError, OSError) as error:
-        return DoctorCheck("embedded broker", "fail", str(error), "see the reason; `thinwire up` needs it")
-
-
-def check_machine(directory: Path | None) -> list[DoctorCheck]:
-    """Run all checks of this machine that start no broker."""
-    folders = {Path(tempfile.gettempdir()), *([directory] if directory is not None else [])}
-    return [
-        check_python(),
-        check_kernels(),
-        check_extras(),
-        check_java(),
-        check_nats_server(),
-        check_port(),
-        *map(check_disk, sorted(folders)),
-    ]
+        remedy = "repair the cause that is stated; until then `thinwire up` fails, too"
+        return DoctorCheck("embedded broker", "fail", str(error), remedy)
 
 
 def version_in(text: str) -> tuple[int, ...]:
@@ -184,72 +158,65 @@ def _existing_parent(folder: Path) -> Path:
     return next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), Path("/"))
 
 
-async def check_broker(broker: BrokerAccess) -> list[DoctorCheck]:
+async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
     """Run all checks of the broker at a URL; without a connection only those that explain the failure."""
     async with AsyncExitStack() as stack:
-        address, options = read_url(broker.url), {"name": "doctor", **broker.options()}
         try:
-            connection, _ = await open_broker(address, options, stack)
+            broker, _ = await open_broker(read_url(access.url), {"name": "doctor", **access.options()}, stack)
         except ThinwireError as error:
-            return describe_failure(broker, error)
-        described = await _describe_server(connection)
-        known = [check_version(described), check_payload(described)] if described else []
+            return describe_failure(access, error)
+        describe = getattr(broker, "describe", None)
+        server: dict[str, Any] = dict(await describe()) if describe is not None else {}
         return [
-            *describe_success(broker),
-            *known,
-            await check_registry(connection, broker),
-            await check_clock(connection),
+            *_describe_success(access),
+            *([check_version(server), check_payload(server)] if server else []),
+            await check_registry(broker, access),
+            await check_clock(broker),
         ]
 
 
-def describe_success(broker: BrokerAccess) -> list[DoctorCheck]:
-    """Return the checks that an open connection passes."""
+def _describe_success(access: BrokerAccess) -> list[DoctorCheck]:
+    """Return the results that an open connection implies."""
     return [
-        DoctorCheck("broker", "ok", f"{broker.redacted_url} responds"),
+        DoctorCheck("broker", "ok", f"{access.redacted_url} responds"),
         DoctorCheck("credentials", "ok", "accepted"),
         DoctorCheck("JetStream", "ok", "enabled"),
     ]
 
 
-def describe_failure(broker: BrokerAccess, error: ThinwireError) -> list[DoctorCheck]:
-    """Return the checks up to the one that explains a failed connection."""
-    responds, known = describe_success(broker)[:2]
-    if isinstance(error, BrokerRefused):
-        if "JetStream" in error.detail:
-            return [
-                responds,
-                known,
-                DoctorCheck("JetStream", "fail", error.detail, "start it with `nats-server -js`"),
-            ]
-        remedy = "give the token ($THINWIRE_TOKEN, --token-file), --creds, or user and password in the URL"
-        if "TLS" in error.detail or "certificate" in error.detail:
-            remedy = "check the URL's scheme (tls:// or nats://), --ca, --cert and --key"
-        return [responds, DoctorCheck("credentials", "fail", error.detail, remedy)]
-    remedy = "check the address and the firewall; start a broker with `thinwire up`"
-    if not isinstance(error, BrokerUnavailable):
-        remedy = error.advice
-    return [DoctorCheck("broker", "fail", f"{broker.redacted_url}: {error.detail or error.summary}", remedy)]
+def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorCheck]:
+    """Return the results up to the one that explains a failed connection."""
+    broker, credentials, _ = _describe_success(access)
+    if not isinstance(error, BrokerRefused):
+        remedy = "check the address and the firewall; start a broker with `thinwire up`"
+        remedy = remedy if isinstance(error, BrokerUnavailable) else error.advice
+        return [DoctorCheck("broker", "fail", f"{access.redacted_url}: {error.detail or error.summary}", remedy)]
+    if "JetStream" in error.detail:
+        remedy = "start the broker with `nats-server -js`"
+        return [broker, credentials, DoctorCheck("JetStream", "fail", error.detail, remedy)]
+    remedy = "give the token ($THINWIRE_TOKEN, --token-file), --creds, or user and password in the URL"
+    if "TLS" in error.detail or "certificate" in error.detail:
+        remedy = "check the URL's scheme (tls:// or nats://), --ca, --cert and --key"
+    return [broker, DoctorCheck("credentials", "fail", error.detail, remedy)]
 
 
-def check_version(described: dict[str, Any]) -> DoctorCheck:
-    """Check the server version."""
-    found = str(described["version"])
+def check_version(server: Mapping[str, Any]) -> DoctorCheck:
+    found = str(server["version"])
     return DoctorCheck.of("broker version", version_in(found)[:2] >= NATS, found, "update nats-server to 2.11 or newer")
 
 
-def check_payload(described: dict[str, Any]) -> DoctorCheck:
-    """Check the largest message size."""
-    size = int(described["max_payload"])
+def check_payload(server: Mapping[str, Any]) -> DoctorCheck:
+    size = int(server["max_payload"])
     remedy = f"raise max_payload to {MIN_PAYLOAD:,} or more"
     return DoctorCheck.of("largest message", size >= MIN_PAYLOAD, f"{size:,} bytes", remedy, otherwise="warn")
 
 
-async def check_registry(connection: Broker, broker: BrokerAccess) -> DoctorCheck:
-    """Check that a registry runs."""
+async def check_registry(broker: Broker, access: BrokerAccess) -> DoctorCheck:
+    """Check that a registry runs, and that it has no problem with a document."""
     try:
-        counts = await ping(connection)
+        counts = await ping(broker)
     except ServiceUnavailable:
-        remedy = f"without it tolerances of subscribers are not applied: `thinwire up --to {broker.redacted_url}`"
+        remedy = f"without it tolerances of subscribers are not applied: `thinwire up --to {access.redacted_url}`"
         return DoctorCheck("registry", "warn", "none responds", remedy)
     except ThinwireError as error:
         return DoctorCheck("registry", "fail", str(error), "check its log and restart it")
@@ -258,39 +225,34 @@ async def check_registry(connection: Broker, broker: BrokerAccess) -> DoctorChec
     return DoctorCheck.of("registry", not counts.get("problems"), found, remedy, otherwise="warn")
 
 
-async def check_clock(connection: Broker) -> DoctorCheck:
+async def check_clock(broker: Broker) -> DoctorCheck:
     """Compare this clock with the broker's, using the time stamp of a message in a temporary log."""
     log = f"tw_doctor_{secrets.token_hex(4)}"
     subject = f"tw.doctor.{log}"
     try:
-        await connection.ensure_log(log, [subject])
+        await broker.ensure_log(log, [subject])
         try:
             before = time.time()
-            await connection.append(log, subject, b"clock check")
+            await broker.append(log, subject, b"clock check")
             middle = (before + time.time()) / 2
-            stored = await connection.last(log, subject)
+            stored = await broker.last(log, subject)
         finally:
-            await connection.delete_log(log)
+            await broker.delete_log(log)
     except TransportError as error:
-        return DoctorCheck("clock", "warn", str(error), "the clocks could not be compared")
+        return DoctorCheck("clock", "warn", f"not compared: {error}", "check the permissions, then repeat the check")
     return check_skew(stored.time - middle if stored is not None else 0.0)
 
 
 def check_skew(ahead: float) -> DoctorCheck:
-    """Return the result for a difference in seconds.
+    """Return the result for a broker whose clock is `ahead` seconds ahead of this clock.
 
     >>> check_skew(0.2).verdict, check_skew(-2.0).verdict, check_skew(7.0).verdict
     ('ok', 'warn', 'fail')
     """
-    found = f"{abs(ahead):.2f} s {'behind' if ahead > 0 else 'ahead of'} the broker's"
-    otherwise: Literal["warn", "fail"] = "warn" if abs(ahead) <= FAIL_SKEW else "fail"
-    remedy = "synchronise both clocks (NTP)"
-    return DoctorCheck.of("clock", abs(ahead) <= WARN_SKEW, found, remedy, otherwise=otherwise)
-
-
-async def _describe_server(connection: Broker) -> dict[str, Any]:
-    describe = getattr(connection, "describe", None)
-    return dict(await describe()) if describe is not None else {}
+    skew = abs(ahead)
+    found = f"{skew:.2f} s {'behind' if ahead > 0 else 'ahead of'} the broker's"
+    verdict: Verdict = "ok" if skew <= WARN_SKEW else "warn" if skew <= FAIL_SKEW else "fail"
+    return DoctorCheck("clock", verdict, found, "" if verdict == "ok" else "synchronise both clocks (NTP)")
 
 
 UrlArgument = Annotated[
@@ -332,7 +294,9 @@ def doctor(
 
 
 async def _check_all(directory: Path | None, quick: bool, broker: BrokerAccess | None) -> list[DoctorCheck]:
-    checks = check_machine(directory)
+    folders = sorted({Path(tempfile.gettempdir()), *([directory] if directory is not None else [])})
+    checks = [check_python(), check_kernels(), check_extras(), check_java(), check_nats_server()]
+    checks += map(check_disk, folders)
     if not quick:
         checks.append(await check_embedded_broker())
     return checks if broker is None else [*checks, *await check_broker(broker)]
