@@ -160,9 +160,10 @@ def _existing_parent(folder: Path) -> Path:
 
 async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
     """Run all checks of the broker at a URL; without a connection only those that explain the failure."""
+    address, options = read_url(access.url), {"name": "doctor", **access.options()}
     async with AsyncExitStack() as stack:
         try:
-            broker, _ = await open_broker(read_url(access.url), {"name": "doctor", **access.options()}, stack)
+            broker, _ = await open_broker(address, options, stack)
         except ThinwireError as error:
             return describe_failure(access, error)
         describe = getattr(broker, "describe", None)
