@@ -3,7 +3,6 @@
 import asyncio
 import selectors
 from itertools import accumulate, groupby
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +34,7 @@ class VirtualTimeSelector(selectors.DefaultSelector):
 class Store:
     """A broker that stores a message after the round trip time."""
 
-    capabilities = SimpleNamespace(max_payload=1 << 20)
+    max_payload = 1 << 20
 
     def __init__(self):
         self.payloads = []

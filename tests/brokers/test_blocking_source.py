@@ -122,7 +122,7 @@ def test_messages_with_headers(server: EmbeddedServer, source: NatsSource) -> No
         async with asyncio.timeout(30), await connect(server.url) as broker:
             await _fresh(broker)
             for number in range(20):
-                await broker.append(LOG, "tw.log.rooms.p1.d", b"%d" % number, after=number)
+                await broker.append(LOG, "tw.log.rooms.p1.d", b"%d" % number, expected_last=number)
 
     asyncio.run(fill())
     assert _all(source) == _awaited(server, 20)
@@ -147,7 +147,7 @@ def test_queries_equal_those_of_the_asyncio_broker(server: EmbeddedServer, sourc
 
 
 def test_removed_messages_are_a_gap(server: EmbeddedServer, source: NatsSource) -> None:
-    _fill(server, [b"%d" % number for number in range(120)], Retention(messages=50))
+    _fill(server, [b"%d" % number for number in range(120)], Retention(max_messages=50))
     assert [message.offset for message in _all(source, 1, 80)] == list(range(71, 81))
     assert _all(source, 1, 70) == []
     _delete(server, 75, 76, 119, 120)
@@ -317,7 +317,7 @@ def test_closed_source(server: EmbeddedServer) -> None:
 def test_documents(server: EmbeddedServer, source: NatsSource) -> None:
     async def fill() -> dict[str, bytes]:
         async with asyncio.timeout(60), await connect(server.url) as broker:
-            bucket = await broker.bucket("tw_papers", history=3)
+            bucket = await broker.bucket("tw_papers")
             for number in range(700):
                 await bucket.put(f"room.{number}", b"old")
                 await bucket.put(f"room.{number}", b"%d" % number)

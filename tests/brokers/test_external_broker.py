@@ -30,13 +30,22 @@ class CountingBroker(LocalBroker):
         return f"counting://{self.server.name}"
 
     async def append(
-        self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
+        self,
+        log: str,
+        subject: str,
+        payload: bytes,
+        *,
+        expected_last: int = ANY,
+        last_pattern: str = "",
+        timeout: float = 60.0,
     ) -> int:
         CountingBroker.appended += 1
-        return await super().append(log, subject, payload, after=after, within=within, timeout=timeout)
+        return await super().append(
+            log, subject, payload, expected_last=expected_last, last_pattern=last_pattern, timeout=timeout
+        )
 
-    async def bucket(self, name: str, *, history: int = 1) -> Bucket:
-        return await super().bucket(f"counting-{name}", history=history)
+    async def bucket(self, name: str) -> Bucket:
+        return await super().bucket(f"counting-{name}")
 
 
 async def open_counting(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:

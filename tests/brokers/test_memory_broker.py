@@ -35,8 +35,7 @@ def test_implements_broker():
     async def scenario(server, here, there):
         broker: Broker = here
         assert broker.url == "memory://"
-        assert broker.capabilities.gapless
-        assert broker.capabilities.max_payload == 1 << 20
+        assert broker.max_payload == 1 << 20
 
     run(scenario)
 
@@ -55,8 +54,8 @@ def test_lost_acknowledgement_is_resolved(lost, delay):
 def test_lost_acknowledgement_is_no_conflict():
     async def scenario(server, here, there):
         server.lose_acknowledgements(2)
-        assert await here.append("log", "a.b", b"", after=0) == 1
-        assert await here.append("log", "a.b", b"", after=1) == 2
+        assert await here.append("log", "a.b", b"", expected_last=0) == 1
+        assert await here.append("log", "a.b", b"", expected_last=1) == 2
 
     run(scenario)
 
@@ -69,11 +68,11 @@ def test_redelivered_messages_are_counted_and_dropped():
         assert [(await reader.next()).offset for reader in (mine, mine, theirs)] == [1, 2, 1]
         server.redeliver(2, here)
         assert [(await reader.next()).offset for reader in (mine, theirs)] == [3, 2]
-        assert (mine.dropped, theirs.dropped) == (2, 0)
+        assert (mine.duplicates, theirs.duplicates) == (2, 0)
         server.redeliver(10)
         assert await mine.next(0) is None
         assert (await theirs.next()).offset == 3
-        assert (mine.dropped, theirs.dropped) == (5, 2)
+        assert (mine.duplicates, theirs.duplicates) == (5, 2)
 
     run(scenario)
 
@@ -82,7 +81,7 @@ def test_messages_expire_by_the_clock():
     clock = VirtualClock(100.0)
 
     async def scenario(server, here, there):
-        await here.ensure_log("short", ["s"], Retention(seconds=10))
+        await here.ensure_log("short", ["s"], Retention(max_age=10))
         for _ in range(3):
             await here.append("short", "s", b"12345")
             clock.advance(4)
@@ -115,21 +114,23 @@ def test_clock_set_back_keeps_times_in_order():
     run(scenario, clock=clock)
 
 
-def test_log_is_bounded_by_its_size():
+def test_log_is_bounded_by_its_size(monkeypatch):
+    monkeypatch.setattr("thinwire.brokers.memory.server.DEFAULT_LOG_BYTES", 40)
+
     async def scenario(server, here, there):
-        await here.ensure_log("small", ["s"], Retention(size=30))
+        await here.ensure_log("small", ["s"], Retention(max_bytes=30))
         for _ in range(10):
             await here.append("small", "s", b"123456789")
             await here.append("log", "a.b", b"1234567")
         assert tuple(await here.span("small"))[:4] == (8, 10, 3, 30)
         assert tuple(await here.span("log"))[:4] == (7, 10, 4, 40)
 
-    run(scenario, log_size=40)
+    run(scenario)
 
 
 def test_invalid_input_is_named():
     async def scenario(server, here, there):
-        with pytest.raises(BadSubject, match="not a subject of this log"):
+        with pytest.raises(BadSubject, match="the log does not store this subject"):
             await here.append("log", "elsewhere", b"")
         with pytest.raises(BadSubject):
             await here.append("log", "a.*", b"")
@@ -137,8 +138,8 @@ def test_invalid_input_is_named():
             await here.read("log", subjects=["a..b"])
         with pytest.raises(TransportError, match="a payload is bytes"):
             await here.append("log", "a.b", "text")
-        with pytest.raises(ConfigError, match="limit=0"):
-            await here.read("log", limit=0)
+        with pytest.raises(ConfigError, match="max_unacknowledged=0"):
+            await here.read("log", max_unacknowledged=0)
         with pytest.raises(PayloadTooLarge, match="size=11, limit=10"):
             await (await here.bucket("b")).put("key", bytes(11))
         assert (await here.span("log")).messages == 0

@@ -87,7 +87,7 @@ def test_bucket_equals_a_dictionary(script, seen):
             revision += 1
             entries[key] = BucketEntry(key, value, revision)
     changed = sorted(entries.values(), key=lambda entry: entry.revision)
-    assert documents.since(seen) == [entry for entry in changed if entry.revision > seen]
+    assert documents.changes_after(seen) == [entry for entry in changed if entry.revision > seen]
     assert documents.entries("a.*") == [entry for entry in changed if entry.value is not None and entry.key != "b"]
     for key, entry in entries.items():
         assert documents.get(key) == (None if entry.value is None else entry)

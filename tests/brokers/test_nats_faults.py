@@ -58,7 +58,7 @@ def test_killed_broker_loses_and_duplicates_nothing() -> None:
     async def scenario() -> None:
         async with _link() as (server, _, broker):
             appending = asyncio.create_task(_append(broker, 1500))
-            reader = await broker.read(LOG, first=1, limit=64)
+            reader = await broker.read(LOG, first=1, max_unacknowledged=64)
             reading_on = asyncio.create_task(_all(reader, 1500))
             for _ in range(3):
                 await asyncio.sleep(0.08)
@@ -80,7 +80,7 @@ async def _all(reader: LogReader, count: int) -> list[bytes]:
 def test_repeated_cuts_lose_and_duplicate_nothing() -> None:
     async def scenario() -> None:
         async with _link() as (server, wire, broker):
-            reader = await broker.read(LOG, first=1, limit=32)
+            reader = await broker.read(LOG, first=1, max_unacknowledged=32)
             reading_on = asyncio.create_task(_all(reader, 1500))
             appending = asyncio.create_task(_append(broker, 1500))
             for cuts in range(1, 5):
@@ -106,7 +106,9 @@ def test_lost_acknowledgement_is_looked_up(insist: bool) -> None:
             await broker.append(LOG, SUBJECT, b"before")
             await broker.append(LOG, SUBJECT, b"the same")
             wire.discarding = True
-            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"the same", after=2 if insist else ANY))
+            appending = asyncio.create_task(
+                broker.append(LOG, SUBJECT, b"the same", expected_last=2 if insist else ANY)
+            )
             while len(await _stored(server)) < 3:
                 await asyncio.sleep(0.01)
             wire.cut()
@@ -142,7 +144,9 @@ def test_write_of_another_client_during_a_cut_is_a_conflict() -> None:
         async with _link() as (server, wire, broker):
             await broker.append(LOG, SUBJECT, b"before")
             wire.pause()
-            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"mine", after=1, within="tw.log.rooms.p1.*"))
+            appending = asyncio.create_task(
+                broker.append(LOG, SUBJECT, b"mine", expected_last=1, last_pattern="tw.log.rooms.p1.*")
+            )
             await asyncio.sleep(0.02)
             wire.cut()
             async with await connect(server.url) as other:
@@ -216,7 +220,7 @@ def test_heartbeats_keep_an_idle_reader(monkeypatch: pytest.MonkeyPatch) -> None
     async def scenario() -> None:
         async with _link() as (_, _, broker):
             await _append(broker, 10)
-            full, idle = await broker.read(LOG, first=1, limit=4), await broker.read(LOG)
+            full, idle = await broker.read(LOG, first=1, max_unacknowledged=4), await broker.read(LOG)
             names = full._consumer.name, idle._consumer.name
             await asyncio.sleep(1)
             assert (full._consumer.name, idle._consumer.name) == names

@@ -79,7 +79,7 @@ def test_reader_of_some_subjects(server: EmbeddedServer) -> None:
         for number in range(6):
             await broker.append(LOG, KEY if number % 3 == 0 else DATA, b"%d" % number)
         await broker.append(LOG, "tw.log.rooms.p2.x", b"other")
-        keys = await broker.read(LOG, first=1, subjects=["tw.log.rooms.*.k"], limit=1)
+        keys = await broker.read(LOG, first=1, subjects=["tw.log.rooms.*.k"], max_unacknowledged=1)
         both = await broker.read(LOG, first=1, subjects=[KEY, "tw.log.rooms.p2.x"])
         for offset in (1, 4):
             message = await keys.next(5)
@@ -95,7 +95,7 @@ def test_reader_of_some_subjects(server: EmbeddedServer) -> None:
 def test_slow_reader_receives_no_more_than_the_limit(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await _fill(broker, 100)
-        reader = await broker.read(LOG, first=1, limit=8)
+        reader = await broker.read(LOG, first=1, max_unacknowledged=8)
         await asyncio.sleep(0.2)
         assert len(reader._queue) == 8
         held = [await reader.next(5) for _ in range(8)]
@@ -115,7 +115,7 @@ def test_slow_reader_receives_no_more_than_the_limit(server: EmbeddedServer) -> 
 def test_fast_reader_never_stalls(server: EmbeddedServer, limit: int) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await asyncio.gather(*(broker.append(LOG, f"tw.log.rooms.p{source}.d", b"x") for source in range(150)))
-        reader = await broker.read(LOG, first=1, limit=limit)
+        reader = await broker.read(LOG, first=1, max_unacknowledged=limit)
         for offset in range(1, 151):
             message = await reader.next(5)
             assert message is not None
@@ -128,14 +128,14 @@ def test_fast_reader_never_stalls(server: EmbeddedServer, limit: int) -> None:
 def test_append_with_expected_offset(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         mine = "tw.log.rooms.p1.*"
-        assert await broker.append(LOG, KEY, b"key", after=NOTHING, within=mine) == 1
-        assert await broker.append(LOG, DATA, b"data", after=1, within=mine) == 2
+        assert await broker.append(LOG, KEY, b"key", expected_last=NOTHING, last_pattern=mine) == 1
+        assert await broker.append(LOG, DATA, b"data", expected_last=1, last_pattern=mine) == 2
         await broker.append(LOG, "tw.log.rooms.p2.d", b"another publisher does not matter")
         with pytest.raises(Conflict):
-            await broker.append(LOG, DATA, b"late", after=1, within=mine)
+            await broker.append(LOG, DATA, b"late", expected_last=1, last_pattern=mine)
         with pytest.raises(Conflict):
-            await broker.append(LOG, KEY, b"late", after=NOTHING)
-        assert await broker.append(LOG, DATA, b"more", after=2) == 4
+            await broker.append(LOG, KEY, b"late", expected_last=NOTHING)
+        assert await broker.append(LOG, DATA, b"more", expected_last=2) == 4
         assert (await broker.span(LOG)).messages == 4
 
     _run(server, scenario)
@@ -186,14 +186,14 @@ def test_offset_at_a_time(server: EmbeddedServer) -> None:
 def test_log_retention_and_reopening(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await broker.delete_log(LOG)
-        await broker.ensure_log(LOG, SUBJECTS, Retention(messages=3))
+        await broker.ensure_log(LOG, SUBJECTS, Retention(max_messages=3))
         await _fill(broker, 10)
-        await broker.ensure_log(LOG, ["tw.log.rooms.p1.*"], Retention(messages=100))  # exists, and covers this
+        await broker.ensure_log(LOG, ["tw.log.rooms.p1.*"], Retention(max_messages=100))  # exists, and covers this
         span = await broker.span(LOG)
         assert (span.first, span.last, span.messages) == (8, 10, 3)
         reader = await broker.read(LOG, first=2)
         assert (await reader.next(5)).offset == 8  # type: ignore[union-attr]
-        with pytest.raises(ConfigError, match="does not keep") as error:
+        with pytest.raises(ConfigError, match="does not store") as error:
             await broker.ensure_log(LOG, ["tw.log.rooms.>"])
         assert error.value.missing == ["tw.log.rooms.>"]
         with pytest.raises(BrokerRefused):
@@ -213,7 +213,7 @@ def test_missing_log_is_an_error_in_every_call(server: EmbeddedServer) -> None:
             broker.read("tw_none"),
             broker.read("tw_none", first=1),
             broker.append("tw_none", "tw.none.a", b""),
-            broker.append("tw_none", "tw.none.a", b"", after=NOTHING),
+            broker.append("tw_none", "tw.none.a", b"", expected_last=NOTHING),
             broker.offset_at("tw_none", 0.0),
             broker.append("tw_none", DATA, b"a subject of another log"),
         ):
@@ -230,12 +230,12 @@ def test_missing_log_is_an_error_in_every_call(server: EmbeddedServer) -> None:
 
 def test_payload_above_the_limit_keeps_the_connection(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
-        limit = broker.capabilities.max_payload
+        limit = broker.max_payload
         assert 15_000 < limit < 20_000, "the server's limit, less room for headers"
         with pytest.raises(PayloadTooLarge) as error:
             await broker.append(LOG, DATA, bytes(limit + 1))
         assert (error.value.size, error.value.limit) == (limit + 1, limit)
-        assert await broker.append(LOG, DATA, bytes(limit), after=NOTHING) == 1
+        assert await broker.append(LOG, DATA, bytes(limit), expected_last=NOTHING) == 1
         assert await broker.append(LOG, DATA, bytes(limit)) == 2
         assert broker.connected
 
@@ -245,7 +245,7 @@ def test_payload_above_the_limit_keeps_the_connection(server: EmbeddedServer) ->
 def test_full_storage_is_reported() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
-            await broker.ensure_log(LOG, SUBJECTS, Retention(size=None))
+            await broker.ensure_log(LOG, SUBJECTS, Retention(max_bytes=None))
             with pytest.raises(BrokerRefused, match="disk space"):
                 await _fill(broker, 100, bytes(50_000))
             assert 0 < (await broker.span(LOG)).messages < 100

@@ -129,7 +129,7 @@ def test_removed_messages_are_reported_as_a_gap(broker, tmp_path, capsys):
 
     async def append(count):
         async with connect(broker) as bus:
-            await bus.broker.ensure_log(log_of(topic), [f"tw.log.{topic}.*.*"], Retention(messages=5))
+            await bus.broker.ensure_log(log_of(topic), [f"tw.log.{topic}.*.*"], Retention(max_messages=5))
             for _ in range(count):
                 await bus.broker.append(log_of(topic), f"tw.log.{topic}.p1.d", b"...")
 

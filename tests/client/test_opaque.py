@@ -109,7 +109,7 @@ def test_what_is_refused_is_named_and_the_stream_goes_on(url: str) -> None:
         topic = fresh()
         async with bus_on(url) as bus, bus.publisher(topic, name="p1") as out:
             async with bus.subscribe(topic, start="earliest") as events:
-                limit = bus.broker.capabilities.max_payload
+                limit = bus.broker.max_payload
                 with pytest.raises(PayloadTooLarge, match="limit=") as caught:
                     await out.publish(bytes(10_000_000))
                 assert limit - 2_048 < caught.value.limit < limit

@@ -14,7 +14,7 @@ ROOMS = tw.Schema("rooms", [tw.Property("room", "string", "dimension"), tw.Prope
 
 
 def truncate(log):
-    log.retention = Retention(messages=0)
+    log.retention = Retention(max_messages=0)
     assert log.span().messages == 0
     log.retention = Retention()
 

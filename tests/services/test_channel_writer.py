@@ -169,7 +169,7 @@ def test_what_the_log_has_forgotten_is_no_conflict():
         await writer.write(messages("c", "a"))
         assert (await broker.span(LOG)).messages == 1
 
-    story(tell, Retention(messages=10))
+    story(tell, Retention(max_messages=10))
 
 
 def test_a_log_that_is_gone_is_not_waited_for():

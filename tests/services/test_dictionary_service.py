@@ -304,7 +304,7 @@ def test_two_share_the_topics():
 
 def test_what_the_log_cannot_need_any_more_is_deleted():
     async def tell(broker, connect):
-        notes = await Notes.begin(broker, Retention(messages=5))
+        notes = await Notes.begin(broker, Retention(max_messages=5))
         old, older = (Dictionary(note(n) * 4, "zlib", level=6, largest=256) for n in (1, 2))
         store = DictionaryStore(notes.bucket)
         for dictionary in (old, older):

@@ -175,7 +175,7 @@ def test_where_it_goes_on_is_behind_what_each_publisher_told():
 def test_messages_that_left_the_log_unread_are_known_to_be_missing():
     async def story():
         broker = LocalBroker(LocalServer())
-        await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(messages=2))
+        await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(max_messages=2))
         for _ in range(5):
             await broker.append(log_of("rooms"), "tw.log.rooms.p1.d", b"x")
         for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):

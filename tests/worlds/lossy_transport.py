@@ -28,7 +28,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from transport_faults import Faults, FaultyPath
 
-from thinwire.brokers.protocol import Capabilities
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal, matches
 from thinwire.clock import Clock
 from thinwire.errors import Backpressure, ConfigError, DataLoss, PayloadTooLarge, TransportClosed, TransportError
@@ -227,7 +226,9 @@ class MemoryBroker:
         self.clock = clock
         self.faults = faults
         self.seed = seed
-        self.capabilities = Capabilities(gapless, headers, max_payload)
+        self.gapless = gapless
+        self.headers = headers
+        self.max_payload = max_payload
         self.retain = retain
         self.limit = limit
         self.closed = False
@@ -266,7 +267,7 @@ class MemoryBroker:
     def replay(self, subject: str, first: int = 1) -> Iterator[TransportMessage]:
         """Return the retained messages of a subject from a sequence on, without faults of delivery."""
         self._check_open()
-        if not self.capabilities.gapless:
+        if not self.gapless:
             raise TransportError("without sequences there is no log to replay", subject=subject)
         self._admit()
         return iter(self._log(subject).since(first))
@@ -315,12 +316,12 @@ class MemoryBroker:
         check_subject(subject)
         if not isinstance(payload, bytes | bytearray | memoryview):
             raise TransportError("a payload must be bytes", subject=subject, given=type(payload).__name__)
-        if headers and not self.capabilities.headers:
+        if headers and not self.headers:
             raise TransportError("this transport has no headers", subject=subject, headers=list(headers))
         copied = MappingProxyType(dict(headers)) if headers else NO_HEADERS
         size = len(payload) + sum(_line_size(name, text) for name, text in copied.items())
-        if size > self.capabilities.max_payload:
-            raise PayloadTooLarge(subject=subject, size=size, limit=self.capabilities.max_payload)
+        if size > self.max_payload:
+            raise PayloadTooLarge(subject=subject, size=size, limit=self.max_payload)
         return TransportMessage(subject, bytes(payload), copied)
 
     def _check_capacity(self, subject: str) -> None:
@@ -335,7 +336,7 @@ class MemoryBroker:
         now = self.clock.now() if now is None else now
         while self._inbound.is_due(now):
             due, message = self._inbound.take()
-            if self.capabilities.gapless:
+            if self.gapless:
                 message = self._logs.setdefault(message.subject, self._log(message.subject)).store(message)
             for inbox in self._matching(message.subject):
                 inbox.send(message, due)

@@ -266,7 +266,7 @@ class ServiceWorld:
                 self.log.damage += random.choice((1, 1, 2))
                 self.record("the next messages are damaged")
             elif draw < 0.5 and self.is_truncated:
-                self.log.retention = Retention(messages=random.choice((1, 20)))
+                self.log.retention = Retention(max_messages=random.choice((1, 20)))
                 self.log.span()
                 self.log.retention = Retention()
                 self.record(f"messages before {self.log.span().first} are removed")

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from thinwire.analysis.publisher_run import EncodedRun
 from thinwire.analysis.strategies import ByteCounts, Strategy
-from thinwire.brokers.nats.jetstream_api import EXPECT, EXPECT_WITHIN
+from thinwire.brokers.nats.jetstream_api import LAST_OFFSET_HEADER, LAST_PATTERN_HEADER
 from thinwire.brokers.protocol_overhead import JetStream
 from thinwire.errors import ConfigError
 from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
@@ -224,7 +224,7 @@ def _message_overhead(log: str, subject: str, fence: str, digits: int, size_digi
     """Return the bytes of a message without its payload, which is sent twice."""
     number = 10 ** (digits - 1)
     size = 10 ** (size_digits - 1) if size_digits > 1 else 0
-    headers = {EXPECT: str(number), EXPECT_WITHIN: fence} if fence else {}
+    headers = {LAST_OFFSET_HEADER: str(number), LAST_PATTERN_HEADER: fence} if fence else {}
     traffic = JetStream(log, _CONSUMER, number, _INBOX).traffic(subject, size, headers)
     return traffic.published + traffic.stored + traffic.delivered - 2 * size
 

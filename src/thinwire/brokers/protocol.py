@@ -3,7 +3,7 @@
 `Broker` is one client's connection. It offers three kinds of storage and messaging:
 
     log        stored messages under subjects, numbered 1, 2, 3 over all subjects, kept according to a `Retention`
-    message    unstored messages and requests between connected clients
+    unstored   messages and requests between clients that are connected at the same time
     bucket     documents under keys; every change has a revision, and a write can require the last revision
 
 All calls of a `Broker` are coroutines of one event loop. A lost connection is restored in the background. Until then
@@ -28,19 +28,6 @@ import numpy.typing as npt
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """Features and limits of a broker.
-
-    gapless: messages of a subject are numbered without gaps and can be read again from an offset
-    headers: messages can have headers; max_payload: bytes in one message, headers included
-    """
-
-    gapless: bool
-    headers: bool
-    max_payload: int
-
-
 Handler = Callable[[str, bytes], Awaitable[bytes | None]]
 """receives subject and payload of an unstored message; returns the reply, or None for no reply"""
 
@@ -51,7 +38,7 @@ NOTHING = 0
 
 
 class StoredMessage(NamedTuple):
-    """A message of a log. `time` is when the broker stored it, in seconds since the epoch."""
+    """A message of a log. `time` is the time at which the broker stored the message, in seconds since the epoch."""
 
     offset: int
     subject: str
@@ -92,21 +79,23 @@ class BucketEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a log keeps its messages: seconds, bytes, messages; None for no limit. The oldest are removed first.
+    """Limits of the messages that a log keeps; None for no limit. The oldest messages are removed first.
 
-    A NATS server reserves `size` when the log is created, used or not; therefore the default is no limit.
+    max_age: seconds since a message was stored; max_bytes, max_messages: size of the whole log
+
+    A NATS server reserves `max_bytes` on its disk when the log is created; therefore the default is no limit.
     """
 
-    seconds: float | None = 7 * 86_400.0
-    size: int | None = None
-    messages: int | None = None
+    max_age: float | None = 7 * 86_400.0
+    max_bytes: int | None = None
+    max_messages: int | None = None
 
 
 class LogReader(Protocol):
     """Messages of a log from an offset on, in order, each once, across reconnects.
 
-    At most `limit` messages are unacknowledged: in transit, queued, or returned by `next` without a call of `done`.
-    An idle reader therefore uses bounded memory in the client and none in the broker.
+    At most `max_unacknowledged` messages (see `Broker.read`) are in transit, queued, or returned by `next` and not yet
+    acknowledged by `done`. The memory of a reader that is not read is therefore limited.
 
     A reader stays on its log: if the log is deleted, `next` raises `UnknownLog`, also if a log of the same name was
     created again.
@@ -154,7 +143,8 @@ class Broker(Protocol):
     """One client's connection to a broker."""
 
     @property
-    def capabilities(self) -> Capabilities: ...
+    def max_payload(self) -> int:
+        """Largest number of bytes in a message."""
 
     @property
     def url(self) -> str:
@@ -170,20 +160,32 @@ class Broker(Protocol):
         """Delete a log and its messages, if it exists."""
 
     async def append(
-        self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
+        self,
+        log: str,
+        subject: str,
+        payload: bytes,
+        *,
+        expected_last: int = ANY,
+        last_pattern: str = "",
+        timeout: float = 60.0,
     ) -> int:
         """Store a message and return its offset. A caller sends one message at a time under a subject.
 
-        after: required offset of the last message under `within` (a pattern; the subject by default), NOTHING for
-        none. If it differs, `Conflict` is raised and nothing is stored.
+        expected_last: offset that the last message whose subject matches `last_pattern` must have, NOTHING if there
+            must be none. If it differs, `Conflict` is raised and nothing is stored.
+        last_pattern: pattern for `expected_last`; the subject of the message if it is empty
+
         If the connection is lost before the acknowledgement, the message is looked up in the log before it is sent
         again, so that it is stored once.
         """
 
     async def read(
-        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
+        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), max_unacknowledged: int = 256
     ) -> LogReader:
-        """Read a log from offset `first` on, or only new messages if None; only messages under `subjects` if given."""
+        """Read a log from offset `first` on, or only new messages if None.
+
+        subjects: patterns; messages under other subjects are skipped, unless it is empty
+        """
 
     async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
@@ -212,7 +214,7 @@ class Broker(Protocol):
     async def listen(self, pattern: str, handler: Handler) -> Listener:
         """Subscribe to unstored messages whose subject matches. The result of `handler` is sent as the reply."""
 
-    async def bucket(self, name: str, *, history: int = 1) -> Bucket:
+    async def bucket(self, name: str) -> Bucket:
         """Return the bucket of this name. It is created if it does not exist."""
 
     async def close(self) -> None:
@@ -231,12 +233,12 @@ class Block(NamedTuple):
         rows = zip(self.offsets.tolist(), self.subjects, self.payloads, self.times.tolist(), strict=True)
         return list(starmap(StoredMessage, rows))
 
-    def part(self, first: int, last: int) -> Block:
-        """Return the messages with indices from `first` up to, but not including, `last`."""
-        if last - first == len(self.payloads):
+    def slice(self, begin: int, end: int) -> Block:
+        """Return the messages with the indices `begin` to `end`, `end` excluded."""
+        if end - begin == len(self.payloads):
             return self
         offsets, times, subjects, payloads = self
-        return Block(offsets[first:last], times[first:last], subjects[first:last], payloads[first:last])
+        return Block(offsets[begin:end], times[begin:end], subjects[begin:end], payloads[begin:end])
 
 
 def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:

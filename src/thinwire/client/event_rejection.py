@@ -44,7 +44,7 @@ class DeadLetters:
         """Store an event. A failure is logged and not raised."""
         try:
             if not self.kept:
-                await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(messages=MAX_DEAD_LETTERS))
+                await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(max_messages=MAX_DEAD_LETTERS))
             letter = self._encode(event, problem)
             await self._broker.append(DEAD_LOG, dead_subject(self._topic), letter, timeout=APPEND_TIMEOUT)
             self.kept += 1

@@ -52,7 +52,9 @@ class Feed:
     async def open(self, limit: int) -> None:
         """Start to read after the position; limit: messages that are fetched ahead."""
         subjects = [self.selection.subjects()]
-        self.reader = await self._broker.read(self.selection.log, first=self.offset + 1, subjects=subjects, limit=limit)
+        self.reader = await self._broker.read(
+            self.selection.log, first=self.offset + 1, subjects=subjects, max_unacknowledged=limit
+        )
 
     async def close(self) -> None:
         await self.reader.close()

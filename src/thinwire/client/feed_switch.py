@@ -224,7 +224,7 @@ class FeedSwitch:
         subjects = [self._log.subjects(publisher)]
         if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
             return True  # the next one is not stored yet
-        reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, limit=1)
+        reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, max_unacknowledged=1)
         try:
             stored = await reader.next(POLL_INTERVAL)
         finally:

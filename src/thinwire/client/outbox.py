@@ -40,7 +40,7 @@ class Outbox:
         self.topic = topic
         self.publisher = publisher
         self.linger = linger
-        self.max_batch = min(max_batch, broker.capabilities.max_payload)
+        self.max_batch = min(max_batch, broker.max_payload)
         self.max_pending = max_pending
         self.messages = 0
         self.failure: ThinwireError | None = None

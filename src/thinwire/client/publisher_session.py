@@ -63,7 +63,7 @@ class PublisherSession:
         options: PublisherOptions,
         document: ConfigDocument | None,
     ) -> None:
-        max_payload = broker.capabilities.max_payload
+        max_payload = broker.max_payload
         config = options.config
         if document is not None:
             config = document.link_config(topic.wire_schema)

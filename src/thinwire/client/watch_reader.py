@@ -269,7 +269,7 @@ class WatchReader:
             await self._reader.close()
         subjects = [watch_subject(self._watch)]
         self._reader = await self._broker.read(
-            watch_log_of(self._watch), first=first, subjects=subjects, limit=self._limit
+            watch_log_of(self._watch), first=first, subjects=subjects, max_unacknowledged=self._limit
         )
 
     async def _check(self) -> list[Hit]:

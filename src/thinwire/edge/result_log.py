@@ -58,7 +58,7 @@ class EdgeLetters:
             "event": "stays at its host" if topic.near else body.decode("utf-8", "replace")[:MAX_BODY],
         }
         try:
-            await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(messages=MAX_LETTERS))
+            await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(max_messages=MAX_LETTERS))
             subject = dead_subject(topic.topic)
             await self._broker.append(DEAD_LOG, subject, json.dumps(letter).encode(), timeout=LETTER_TIMEOUT)
         except TransportError as problem:

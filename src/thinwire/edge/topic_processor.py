@@ -84,7 +84,7 @@ class TopicProcessor:
         await self._source.ensure_log(self.log, [pattern])
         await self._position.open(await self._results.open())
         first = self._position.offset + 1
-        return await self._source.read(self.log, first=first, limit=self.document.queue)
+        return await self._source.read(self.log, first=first, max_unacknowledged=self.document.queue)
 
     async def _process_all(self, reader: LogReader) -> None:
         saved = time.monotonic()

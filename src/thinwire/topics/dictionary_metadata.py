@@ -146,7 +146,7 @@ async def _first_message_time(broker: Broker, topic: str, now: float) -> float:
     span = await broker.span(log)
     if not span.messages:
         return now
-    reader = await broker.read(log, first=span.first, limit=1)
+    reader = await broker.read(log, first=span.first, max_unacknowledged=1)
     try:
         first = await reader.next(1.0)
     finally:

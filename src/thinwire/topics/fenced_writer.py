@@ -119,10 +119,10 @@ class FencedWriter:
         return offset
 
     async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:
-        after, within = (self.last, self.pattern) if fenced else (ANY, "")
+        last, pattern = (self.last, self.pattern) if fenced else (ANY, "")
         try:
             return await self._broker.append(
-                self._log, subject, payload, after=after, within=within, timeout=ATTEMPT_TIMEOUT
+                self._log, subject, payload, expected_last=last, last_pattern=pattern, timeout=ATTEMPT_TIMEOUT
             )
         except Conflict:
             return await self._resolve_conflict(subject, payload)

@@ -262,7 +262,7 @@ class Recorder:
         end = result.end if until_caught_up else None
         if end is not None and result.behind == 0:
             return
-        reader = await self._broker.read(log, first=result.since, limit=AHEAD)
+        reader = await self._broker.read(log, first=result.since, max_unacknowledged=AHEAD)
         try:
             while end is None or result.last < end:
                 stored = await reader.next(FLUSH_INTERVAL)

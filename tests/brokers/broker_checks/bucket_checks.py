@@ -57,7 +57,7 @@ async def check_concurrent_writes(site: Site) -> None:
         assert counted.value == b"30"
         assert len({revision for revisions in won for revision in revisions}) == 30
         log = await ensure_log(broker)
-        firsts = (one.append(log, f"{log}.a", b"", after=NOTHING) for one in (broker, other, broker, other))
+        firsts = (one.append(log, f"{log}.a", b"", expected_last=NOTHING) for one in (broker, other, broker, other))
         results = await asyncio.gather(*firsts, return_exceptions=True)
         assert sorted(str(type(result).__name__) for result in results) == ["Conflict"] * 3 + ["int"]
         assert (await broker.span(log)).messages == 1

@@ -37,14 +37,14 @@ async def check_cut_writer_with_expected_offset(site: Site) -> None:
         log = await ensure_log(writer)
         last = NOTHING
         for instant in INSTANTS:
-            own = writer.append(log, f"{log}.a", b"", after=last, within=f"{log}.*", timeout=10)
+            own = writer.append(log, f"{log}.a", b"", expected_last=last, last_pattern=f"{log}.*", timeout=10)
             appending = asyncio.create_task(own)
             await asyncio.sleep(instant)
             async with site.interrupted(writer):
                 assert await appending == last + 1
             last += 1
         await write(other, log, ["b"])
-        await raises(Conflict, writer.append(log, f"{log}.a", b"", after=last, within=f"{log}.*"))
+        await raises(Conflict, writer.append(log, f"{log}.a", b"", expected_last=last, last_pattern=f"{log}.*"))
         assert (await other.span(log)).messages == last + 1
 
 
@@ -52,7 +52,7 @@ async def check_cut_reader(site: Site) -> None:
     """A reader whose connection is lost continues at its position, with the messages written meanwhile."""
     async with site.client() as writer, site.client() as other:
         log = await ensure_log(writer)
-        reader = await other.read(log, first=1, limit=16)
+        reader = await other.read(log, first=1, max_unacknowledged=16)
         script = [f"w{number}" for number in range(60)]
         got = []
         for place in range(0, 60, 20):
@@ -71,7 +71,7 @@ async def check_killed_server(site: Site) -> None:
     async with site.client() as writer, site.client() as other:
         log = await ensure_log(writer)
         bucket = await writer.bucket(f"{log}-documents")
-        reader = await other.read(log, first=1, limit=64)
+        reader = await other.read(log, first=1, max_unacknowledged=64)
         offsets = await write(writer, log, [f"before{number}" for number in range(20)])
         revision = await bucket.put("key", b"before")
         got = await take(reader, 5)

@@ -51,7 +51,7 @@ async def check_redelivery(site: Site) -> None:
     async with site.client() as broker:
         log = await ensure_log(broker)
         await write(broker, log, [f"w{number}" for number in range(30)])
-        reader = await broker.read(log, first=1, limit=10)
+        reader = await broker.read(log, first=1, max_unacknowledged=10)
         offsets = []
         for number in (1, 4, 5, 20):
             offsets += [message.offset for message in await take(reader, number)]
@@ -66,7 +66,10 @@ async def check_slow_reader(site: Site) -> None:
     """Without `done` a reader receives `limit` messages; afterwards it receives the rest."""
     async with site.client() as broker:
         log = await ensure_log(broker)
-        reader, quick = await broker.read(log, first=1, limit=8), await broker.read(log, first=1, limit=300)
+        reader, quick = (
+            await broker.read(log, first=1, max_unacknowledged=8),
+            await broker.read(log, first=1, max_unacknowledged=300),
+        )
         await write(broker, log, [f"w{number}" for number in range(100)])
         held = [await reader.next(timeout=10) for _ in range(8)]
         assert await reader.next(timeout=0.1) is None
@@ -85,12 +88,12 @@ async def check_payloads(site: Site) -> None:
     """A payload of exactly the limit is stored; one byte more is refused by the client."""
     async with site.client() as broker:
         log = await ensure_log(broker)
-        limit = broker.capabilities.max_payload
+        limit = broker.max_payload
         largest = bytes(range(256)) * (limit // 256) + bytes(limit % 256)
         assert await broker.append(log, f"{log}.a", largest) == 1
         await raises(PayloadTooLarge, broker.append(log, f"{log}.a", largest + b"!"))
         await raises(PayloadTooLarge, broker.send("unused", largest + b"!"))
-        assert await broker.append(log, f"{log}.a", largest, after=1, within=f"{log}.*") == 2
+        assert await broker.append(log, f"{log}.a", largest, expected_last=1, last_pattern=f"{log}.*") == 2
         assert await broker.append(log, f"{log}.a", b"") == 3
         reader = await broker.read(log, first=1)
         assert [message.payload for message in await take(reader, 3)] == [largest, largest, b""]
@@ -99,7 +102,7 @@ async def check_payloads(site: Site) -> None:
 async def check_retention(site: Site) -> None:
     """The oldest messages are removed first. A reader of a removed offset starts at the first retained one."""
     async with site.client() as broker:
-        log = await ensure_log(broker, Retention(messages=5))
+        log = await ensure_log(broker, Retention(max_messages=5))
         await write(broker, log, [f"w{number}" for number in range(12)])
         assert (await broker.span(log))[:3] == (8, 12, 5)
         reader = await broker.read(log, first=2)
@@ -111,8 +114,8 @@ async def check_retention(site: Site) -> None:
 async def check_retained_while_reading(site: Site) -> None:
     """A reader whose next message was removed continues with the first retained one."""
     async with site.client() as broker:
-        log = await ensure_log(broker, Retention(messages=10))
-        reader = await broker.read(log, first=1, limit=2)
+        log = await ensure_log(broker, Retention(max_messages=10))
+        reader = await broker.read(log, first=1, max_unacknowledged=2)
         await write(broker, log, [f"w{number}" for number in range(40)])
         offsets: list[int] = []
         while not offsets or offsets[-1] < 40:
@@ -170,7 +173,7 @@ async def check_many_subjects(site: Site) -> None:
 async def compare_history(broker: Broker, script: list[str], kept: int | None = None) -> None:
     """Write messages to a log that retains `kept` of them, and compare all queries with a list."""
     log = fresh("log")
-    await broker.ensure_log(log, [f"{log}.>"], Retention(messages=kept))
+    await broker.ensure_log(log, [f"{log}.>"], Retention(max_messages=kept))
     assert (await broker.span(log))[:3] == (1, 0, 0)
     assert await broker.offset_at(log, 0.0) == 1
     for number, word in enumerate(script):

@@ -33,7 +33,7 @@ class _JsonStack:
 
     async def receiver(self, route: Route, name: str) -> StackReceiver:
         broker = await connect_broker(route)
-        return _JsonReceiver(broker, await broker.read(_log(route), limit=UNREAD))
+        return _JsonReceiver(broker, await broker.read(_log(route), max_unacknowledged=UNREAD))
 
     async def stored(self, route: Route) -> int:
         return await stored_bytes(route, _log(route))

@@ -13,7 +13,7 @@ from thinwire.brokers.memory.reader import LocalReader
 from thinwire.brokers.memory.server import LocalListener, LocalServer, UnstoredMessage
 from thinwire.brokers.memory.storage import Documents, WakeUp, Watchers
 from thinwire.brokers.nats.options import read_options
-from thinwire.brokers.protocol import ANY, BucketEntry, Capabilities, Handler, Retention, Span, StoredMessage
+from thinwire.brokers.protocol import ANY, BucketEntry, Handler, Retention, Span, StoredMessage
 from thinwire.brokers.subjects import check_subject
 from thinwire.errors import (
     BrokerUnavailable,
@@ -28,12 +28,13 @@ Result = TypeVar("Result")
 
 
 class SimulatedConnection:
-    """The connection of one client, with latency and outages.
+    """The connection of one client to the memory broker, with latency and outages.
 
-    url: for error messages; delay: seconds in one direction; timeout: default seconds that a call waits
-
-    The client is connected unless it is cut off, the server is stopped or the connection is closed. `watchers` are
-    notified of every change.
+    url: address of the server, for error messages
+    delay: seconds that a message is in transit in one direction
+    timeout: seconds that a call without its own timeout waits
+    is_up: the client is neither cut off nor closed, and the server is not stopped
+    watchers: notified of every change of these states
     """
 
     def __init__(self, url: str, delay: float, timeout: float) -> None:
@@ -42,20 +43,20 @@ class SimulatedConnection:
         self.url = url
         self.delay = delay
         self.timeout = timeout
-        self.up = True
-        self.cut = False
-        self.stopped = False
-        self.closed = False
+        self.is_up = True
+        self.is_cut = self.is_server_stopped = self.is_closed = False
         self.watchers = Watchers()
         self._interruptions = 0
         self._changed = WakeUp()
 
-    def change(self, *, cut: bool | None = None, stopped: bool | None = None, closed: bool | None = None) -> None:
-        """Set the given states. Every change interrupts the connection: messages in transit are lost."""
-        self.cut = self.cut if cut is None else cut
-        self.stopped = self.stopped if stopped is None else stopped
-        self.closed = self.closed if closed is None else closed
-        self.up = not (self.cut or self.stopped or self.closed)
+    def interrupt(
+        self, *, is_cut: bool | None = None, is_server_stopped: bool | None = None, is_closed: bool | None = None
+    ) -> None:
+        """Lose the messages in transit. A given state is set first; the others remain."""
+        self.is_cut = self.is_cut if is_cut is None else is_cut
+        self.is_server_stopped = self.is_server_stopped if is_server_stopped is None else is_server_stopped
+        self.is_closed = self.is_closed if is_closed is None else is_closed
+        self.is_up = not (self.is_cut or self.is_server_stopped or self.is_closed)
         self._interruptions += 1
         self._changed.notify()
         self.watchers.notify()
@@ -63,14 +64,15 @@ class SimulatedConnection:
     async def call(self, work: Callable[[], Result], timeout: float | None = None) -> Result:
         """Run `work` on the server once and return its result.
 
-        After an interruption the request is repeated. The server recognises it and repeats its response.
+        After an interruption the request is sent again. The server recognises the repeated request and repeats its
+        response.
         """
         seconds = self.timeout if timeout is None else timeout
         results: list[Result] = []
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    if not self.up:
+                    if not self.is_up:
                         await self._wait_until_up()
                     interruptions = self._interruptions
                     await asyncio.sleep(self.delay)  # other tasks run even if it is 0, as they would with a socket
@@ -84,8 +86,8 @@ class SimulatedConnection:
             raise BrokerUnavailable(url=self.url, timeout=seconds) from None
 
     async def _wait_until_up(self) -> None:
-        while not self.up:
-            if self.closed:
+        while not self.is_up:
+            if self.is_closed:
                 raise TransportClosed(url=self.url)
             await self._changed.wait()
 
@@ -114,14 +116,14 @@ class LocalBucket:
 
     async def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         with self._watching() as wake_up:
-            current = await self._connection.call(lambda: self._documents.since(0, pattern))
+            current = await self._connection.call(lambda: self._documents.changes_after(0, pattern))
             for entry in current:
                 if entry.value is not None:
                     yield entry
             yield None
             revision = current[-1].revision if current else 0
-            while not self._connection.closed:
-                changes = self._documents.since(revision, pattern) if self._connection.up else []
+            while not self._connection.is_closed:
+                changes = self._documents.changes_after(revision, pattern) if self._connection.is_up else []
                 for entry in changes:
                     revision = entry.revision
                     yield entry
@@ -132,21 +134,18 @@ class LocalBucket:
     @contextmanager
     def _watching(self) -> Iterator[WakeUp]:
         wake_up = WakeUp()
-        watched = (self._connection.watchers, self._documents.watchers)
-        for watchers in watched:
-            watchers.add(wake_up)
+        self._connection.watchers[wake_up] = self._documents.watchers[wake_up] = None
         try:
             yield wake_up
         finally:
-            for watchers in watched:
-                watchers.remove(wake_up)
+            del self._connection.watchers[wake_up], self._documents.watchers[wake_up]
 
 
 class LocalBroker:
     """Implements `thinwire.brokers.protocol.Broker`. It is created inside a running event loop.
 
     timeout: seconds that a call without its own timeout waits for a lost connection
-    name: of the client, for faults that concern one client
+    name: name of the client, with which tests select the client of a fault
 
     >>> async def append_and_read():
     ...     async with LocalBroker(LocalServer()) as broker:
@@ -169,8 +168,8 @@ class LocalBroker:
         self._replies: dict[asyncio.Future[bytes], None] = {}
 
     @property
-    def capabilities(self) -> Capabilities:
-        return self.server.capabilities
+    def max_payload(self) -> int:
+        return self.server.max_payload
 
     @property
     def url(self) -> str:
@@ -178,7 +177,7 @@ class LocalBroker:
 
     @property
     def connected(self) -> bool:
-        return self.connection.up
+        return self.connection.is_up
 
     async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
         await self.connection.call(lambda: self.server.ensure_log(log, subjects, retention))
@@ -187,26 +186,33 @@ class LocalBroker:
         await self.connection.call(lambda: self.server.delete_log(log))
 
     async def append(
-        self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
+        self,
+        log: str,
+        subject: str,
+        payload: bytes,
+        *,
+        expected_last: int = ANY,
+        last_pattern: str = "",
+        timeout: float = 60.0,
     ) -> int:
         self._check_message(subject, payload)
 
         def store() -> int:
-            offset = self.server.logs[log].store(subject, bytes(payload), after, within)
+            offset = self.server.logs[log].store(subject, bytes(payload), expected_last, last_pattern)
             if self.server.acknowledgements_to_lose:
                 self.server.acknowledgements_to_lose -= 1
-                self.connection.change()
+                self.connection.interrupt()
             return offset
 
         return await self.connection.call(store, timeout)
 
     async def read(
-        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
+        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), max_unacknowledged: int = 256
     ) -> LocalReader:
         def open_reader() -> LocalReader:
             messages = self.server.logs[log]
             offset = messages.span().last + 1 if first is None else max(first, 1)
-            reader = LocalReader(messages, self.connection, offset, subjects, limit, self.readers.pop)
+            reader = LocalReader(messages, self.connection, offset, subjects, max_unacknowledged, self.readers.pop)
             self.readers[reader] = None
             return reader
 
@@ -244,7 +250,7 @@ class LocalBroker:
             async with asyncio.timeout_at(deadline):
                 return await reply
         except TimeoutError:
-            raise ServiceUnavailable("in time", subject=subject, timeout=timeout) from None
+            raise ServiceUnavailable("no answer in time", subject=subject, seconds=timeout) from None
         finally:
             del self._replies[reply]
             reply.cancel()
@@ -252,21 +258,21 @@ class LocalBroker:
     async def listen(self, pattern: str, handler: Handler) -> LocalListener:
         return await self.connection.call(lambda: LocalListener(pattern, handler, self.connection, self.server))
 
-    async def bucket(self, name: str, *, history: int = 1) -> LocalBucket:
+    async def bucket(self, name: str) -> LocalBucket:
         documents = await self.connection.call(lambda: self.server.bucket(name))
         return LocalBucket(documents, self.connection, self.server.max_payload)
 
     async def close(self) -> None:
-        if self.connection.closed:
+        if self.connection.is_closed:
             return
-        self.connection.change(closed=True)
+        self.connection.interrupt(is_closed=True)
         self.server.remove_client(self)
         for reply in self._replies:
             if not reply.done():
                 reply.set_exception(TransportClosed(url=self.url))
         for reader in list(self.readers):
             await reader.close()
-        for listener in [one for one in self.server.listeners if one.connection is self.connection]:
+        for listener in [entry for entry in self.server.listeners if entry.connection is self.connection]:
             await listener.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Readers of logs of the memory broker."""
+"""Reader of a log of the memory broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from thinwire.brokers.memory.storage import MessageLog, SubjectFilter, WakeUp
 from thinwire.brokers.protocol import StoredMessage
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class LocalReader:
     """Implements `thinwire.brokers.protocol.LogReader`.
 
-    It fetches messages on demand; an idle reader costs nothing but its position.
+    Messages are fetched by `next`, so an idle reader holds only its position.
 
-    dropped: number of redelivered messages, which are not returned again
+    duplicates: number of redelivered messages, which `next` does not return again
     """
 
     def __init__(
@@ -30,21 +30,20 @@ class LocalReader:
         connection: SimulatedConnection,
         first: int,
         subjects: Sequence[str],
-        limit: int,
+        max_unacknowledged: int,
         on_close: Callable[[LocalReader], None],
     ) -> None:
-        if limit < 1:
-            raise ConfigError("must be 1 or more", limit=limit)
-        self.limit = limit
-        self.dropped = 0
+        if max_unacknowledged < 1:
+            raise ConfigError("must be 1 or more", max_unacknowledged=max_unacknowledged)
+        self.max_unacknowledged = max_unacknowledged
+        self.duplicates = 0
         self._log, self._connection, self._on_close = log, connection, on_close
         self._next, self._last_delivered = first, first - 1
         self._unacknowledged: deque[int] = deque()
         self._subjects = SubjectFilter(subjects)
         self._wake_up = WakeUp()
         self._closed = False
-        log.watchers.add(self._wake_up)
-        connection.watchers.add(self._wake_up)
+        log.watchers[self._wake_up] = connection.watchers[self._wake_up] = None
 
     @property
     def log_id(self) -> str:
@@ -63,30 +62,30 @@ class LocalReader:
         return message
 
     def done(self, offset: int) -> None:
-        is_limited = len(self._unacknowledged) >= self.limit
+        was_at_limit = len(self._unacknowledged) >= self.max_unacknowledged
         while self._unacknowledged and self._unacknowledged[0] <= offset:
             self._unacknowledged.popleft()
-        if is_limited:
+        if was_at_limit:
             self._wake_up.notify()
 
     def rewind(self, count: int) -> None:
-        """Move the position back by `count` offsets, as a redelivery would. Messages that were already delivered are
-        dropped."""
+        """Move the position back by `count` offsets, as a redelivery would."""
         self._next = max(1, self._next - count)
         self._wake_up.notify()
 
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._log.watchers.remove(self._wake_up)
-            self._connection.watchers.remove(self._wake_up)
+            del self._log.watchers[self._wake_up], self._connection.watchers[self._wake_up]
             self._on_close(self)
             self._wake_up.notify()
 
     def _take(self) -> StoredMessage | None:
-        if self._closed or self._log.deleted:
-            self._raise_closed()
-        if not self._connection.up or len(self._unacknowledged) >= self.limit:
+        if self._closed:
+            raise TransportClosed("the reader is closed", log=self._log.name)
+        if self._log.is_deleted:
+            raise UnknownLog("the log was deleted", log=self._log.name)
+        if not self._connection.is_up or len(self._unacknowledged) >= self.max_unacknowledged:
             return None
         while (message := self._log.next(self._next, self._subjects)) is not None:
             self._next = message.offset + 1
@@ -94,10 +93,5 @@ class LocalReader:
                 self._last_delivered = message.offset
                 self._unacknowledged.append(message.offset)
                 return message
-            self.dropped += 1
+            self.duplicates += 1
         return None
-
-    def _raise_closed(self) -> NoReturn:
-        if self._closed:
-            raise TransportClosed("the reader is closed", log=self._log.name)
-        raise UnknownLog("the log was deleted", log=self._log.name)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire.brokers.memory.storage import Documents, MessageLog
-from thinwire.brokers.protocol import Capabilities, Handler, Retention
+from thinwire.brokers.protocol import Handler, Retention
 from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import ConfigError, PayloadTooLarge, TransportError, UnknownLog
 
 if TYPE_CHECKING:
     from thinwire.brokers.memory.broker import LocalBroker, SimulatedConnection
-    from thinwire.brokers.memory.reader import LocalReader
 
 QUEUE_LIMIT = 65_536
-"""unstored messages that a listener may lag behind; later ones are dropped"""
+"""unstored messages that may wait for a handler; further messages are dropped"""
+DEFAULT_LOG_BYTES = 1 << 28
+"""size limit of a log without a limit of its own, because the logs are in memory"""
 
 _log = logging.getLogger(__name__)
-_named: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
+_servers_by_name: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
 
 
 class Logs(dict[str, MessageLog]):
-    """The logs by name. Access to a missing one raises `UnknownLog`."""
+    """The logs by name. Access to a name without a log raises `UnknownLog`."""
 
     def __missing__(self, name: str) -> MessageLog:
         raise UnknownLog(log=name)
@@ -36,12 +37,14 @@ class Logs(dict[str, MessageLog]):
 class LocalServer:
     """Logs, buckets and listeners, shared by the clients of one event loop.
 
-    name: as in memory://name; clock: source of message times and retention; max_payload: bytes in a message
-    delay: seconds that a message or a response is in transit; log_size: default size limit of a log in bytes
-    acknowledgements_to_lose: number of coming appends whose acknowledgement will be lost
+    name: name in the URL memory://name
+    clock: gives the times of messages, which `max_age` of a retention is compared with
+    max_payload: largest number of bytes in a message
+    delay: seconds that a message or a response is in transit
+    acknowledgements_to_lose: number of following appends whose acknowledgement will be lost
 
-    Storage survives `stop` and `start`. While the server is stopped or a client is cut off, its calls wait. Iteration
-    follows insertion order everywhere, so that runs under a virtual-time event loop are reproducible.
+    Storage survives `stop` and `start`. While the server is stopped or a client is cut off, the calls of the client
+    wait. Iteration follows insertion order everywhere, so that runs under virtual time are reproducible.
 
     >>> from thinwire.brokers.memory import LocalBroker
     >>> async def lose_acknowledgement():
@@ -62,16 +65,13 @@ class LocalServer:
         clock: Clock | None = None,
         max_payload: int = 1 << 20,
         delay: float = 0.0,
-        log_size: int = 1 << 28,
     ) -> None:
-        for setting, value in {"max_payload": max_payload, "log_size": log_size}.items():
-            if value < 1:
-                raise ConfigError("must be 1 or more", **{setting: value})
+        if max_payload < 1:
+            raise ConfigError("must be 1 or more", max_payload=max_payload)
         self.name = name
         self.clock = clock or WallClock()
         self.max_payload = max_payload
         self.delay = delay
-        self.log_size = log_size
         self.logs = Logs()
         self.buckets: dict[str, Documents] = {}
         self.listeners: list[LocalListener] = []
@@ -88,17 +88,13 @@ class LocalServer:
         It is removed when its last client closes.
         """
         loop = asyncio.get_running_loop()
-        for key in [key for key in _named if key[0].is_closed()]:
-            del _named[key]  # its clients never closed
-        return _named.setdefault((loop, name), LocalServer(name))
+        for key in [key for key in _servers_by_name if key[0].is_closed()]:
+            del _servers_by_name[key]  # a loop that ended before its clients were closed
+        return _servers_by_name.setdefault((loop, name), LocalServer(name))
 
     @property
     def url(self) -> str:
         return f"memory://{self.name}"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(gapless=True, headers=False, max_payload=self.max_payload)
 
     def stop(self) -> None:
         """Disconnect all clients. Storage remains."""
@@ -110,30 +106,32 @@ class LocalServer:
 
     def cut(self, client: LocalBroker | None = None) -> None:
         """Cut off one client, or all current clients, until `restore`."""
-        for connection in self._connections(client):
-            connection.change(cut=True)
+        for target in self._targets(client):
+            target.connection.interrupt(is_cut=True)
 
     def restore(self, client: LocalBroker | None = None) -> None:
         """Reconnect one client, or all."""
-        for connection in self._connections(client):
-            connection.change(cut=False)
+        for target in self._targets(client):
+            target.connection.interrupt(is_cut=False)
 
     def lose_acknowledgements(self, count: int) -> None:
         """Store the next `count` appended messages, but interrupt the connection before the acknowledgement."""
         self.acknowledgements_to_lose += count
 
     def redeliver(self, count: int = 1, client: LocalBroker | None = None) -> None:
-        """Move readers back by `count` offsets, as a redelivery would. They drop the repeated messages."""
-        for reader in self._readers(client):
-            reader.rewind(count)
+        """Move the readers of one client, or of all, back by `count` offsets. They drop the repeated messages."""
+        for target in self._targets(client):
+            for reader in target.readers:
+                reader.rewind(count)
 
     def ensure_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
         if name not in self.logs:
             limits = retention or Retention()
-            size = self.log_size if limits.size is None else limits.size
+            if limits.max_bytes is None:
+                limits = replace(limits, max_bytes=DEFAULT_LOG_BYTES)
             self._created_logs += 1
             log_id = f"{self.clock.now():.6f}-{self._created_logs}"
-            self.logs[name] = MessageLog(name, patterns, replace(limits, size=size), self.clock, log_id=log_id)
+            self.logs[name] = MessageLog(name, patterns, limits, self.clock, log_id=log_id)
 
     def delete_log(self, name: str) -> None:
         log = self.logs.pop(name, None)
@@ -157,23 +155,21 @@ class LocalServer:
         self._loop = loop
         self.clients.append(client)
         if not self.running:
-            client.connection.change(stopped=True)
+            client.connection.interrupt(is_server_stopped=True)
 
     def remove_client(self, client: LocalBroker) -> None:
         self.clients.remove(client)
-        if not self.clients and self._loop is not None and _named.get((self._loop, self.name)) is self:
-            del _named[self._loop, self.name]
+        if not self.clients and self._loop is not None and _servers_by_name.get((self._loop, self.name)) is self:
+            del _servers_by_name[self._loop, self.name]
 
     def _set_running(self, running: bool) -> None:
         self.running = running
-        for connection in self._connections():
-            connection.change(stopped=not running)
+        for client in self.clients:
+            client.connection.interrupt(is_server_stopped=not running)
 
-    def _connections(self, client: LocalBroker | None = None) -> list[SimulatedConnection]:
-        return [one.connection for one in self.clients if client in (None, one)]
-
-    def _readers(self, client: LocalBroker | None) -> Iterator[LocalReader]:
-        return (reader for one in self.clients if client in (None, one) for reader in one.readers)
+    def _targets(self, client: LocalBroker | None) -> list[LocalBroker]:
+        """Return the clients that a fault affects: the given client, or all."""
+        return list(self.clients) if client is None else [client]
 
 
 class UnstoredMessage(NamedTuple):
@@ -199,7 +195,7 @@ class LocalListener:
         server.listeners.append(self)
 
     def is_receiving(self, subject: str) -> bool:
-        return self.connection.up and matches(self.pattern, subject)
+        return self.connection.is_up and matches(self.pattern, subject)
 
     def deliver(self, message: UnstoredMessage) -> None:
         with suppress(asyncio.QueueFull):
@@ -227,5 +223,5 @@ class LocalListener:
             return
         if len(reply) > self._server.max_payload:
             raise PayloadTooLarge(subject=message.subject, size=len(reply), limit=self._server.max_payload)
-        if self.connection.up and not message.reply.done():
+        if self.connection.is_up and not message.reply.done():
             message.reply.set_result(bytes(reply))

@@ -6,11 +6,11 @@
 >>> documents.put("topic.rooms", b"{...}", 1)
 2
 >>> documents.delete("topic.rooms", ANY)
->>> documents.since(0), documents.get("topic.rooms")
+>>> documents.changes_after(0), documents.get("topic.rooms")
 ([BucketEntry(key='topic.rooms', value=None, revision=3)], None)
 
 >>> from thinwire.clock import VirtualClock
->>> log = MessageLog("rooms", ["rooms.*"], Retention(messages=2), VirtualClock())
+>>> log = MessageLog("rooms", ["rooms.*"], Retention(max_messages=2), VirtualClock())
 >>> [log.store(subject, b"21.5") for subject in ("rooms.a", "rooms.b", "rooms.a")]
 [1, 2, 3]
 >>> log.span()
@@ -33,7 +33,7 @@ from thinwire.errors import BadSubject, Conflict
 
 
 class WakeUp:
-    """Wakes tasks that wait for a change. A spurious notification is allowed: the tasks check the state themselves.
+    """Wakes the tasks that wait for a change. Each task then checks the state, so a superfluous `notify` is harmless.
 
     >>> wake_up = WakeUp()
     >>> async def wait_and_notify():
@@ -61,23 +61,11 @@ class WakeUp:
             del self._futures[future]
 
 
-class Watchers:
-    """The `WakeUp`s to notify about one object. The order is that of registration, so that runs are reproducible."""
-
-    def __init__(self) -> None:
-        self._wake_ups: dict[WakeUp, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._wake_ups)
-
-    def add(self, wake_up: WakeUp) -> None:
-        self._wake_ups[wake_up] = None
-
-    def remove(self, wake_up: WakeUp) -> None:
-        self._wake_ups.pop(wake_up, None)
+class Watchers(dict[WakeUp, None]):
+    """The `WakeUp`s to notify of changes of one object, in the order of registration so that runs are reproducible."""
 
     def notify(self) -> None:
-        for wake_up in self._wake_ups:
+        for wake_up in self:
             wake_up.notify()
 
 
@@ -100,16 +88,16 @@ class Documents:
 
     def put(self, key: str, value: bytes, revision: int) -> int:
         """Store a document. Raise `Conflict` if the last revision of the key is not `revision`."""
-        self._check(key, revision)
+        self._check_revision(key, revision)
         return self._write(key, value)
 
     def delete(self, key: str, revision: int) -> None:
         """Delete a document, if it exists. Raise `Conflict` if its revision is not `revision`."""
         if self.get(key) is not None:
-            self._check(key, revision)
+            self._check_revision(key, revision)
             self._write(key, None)
 
-    def since(self, revision: int, pattern: str = ">") -> list[BucketEntry]:
+    def changes_after(self, revision: int, pattern: str = ">") -> list[BucketEntry]:
         """Return the entries that changed after `revision`, ordered by revision."""
         check_pattern(pattern)
         newer = []
@@ -121,9 +109,9 @@ class Documents:
 
     def entries(self, pattern: str) -> list[BucketEntry]:
         """Return the existing documents, ordered by revision."""
-        return [entry for entry in self.since(0, pattern) if entry.value is not None]
+        return [entry for entry in self.changes_after(0, pattern) if entry.value is not None]
 
-    def _check(self, key: str, revision: int) -> None:
+    def _check_revision(self, key: str, revision: int) -> None:
         existing = self.get(key)
         last = self._entries[key].revision if key in self._entries else NOTHING
         if revision not in (ANY, last) and not (revision == NOTHING and existing is None):
@@ -131,14 +119,14 @@ class Documents:
 
     def _write(self, key: str, value: bytes | None) -> int:
         self._revision += 1
-        self._entries.pop(key, None)  # keeps the dict ordered by revision, which `since` relies on
+        self._entries.pop(key, None)  # keeps the dict ordered by revision, which `changes_after` relies on
         self._entries[key] = BucketEntry(key, value, self._revision)
         self.watchers.notify()
         return self._revision
 
 
 class SubjectFilter(dict[str, bool]):
-    """Whether a subject matches one of the patterns; any subject if there are none. Results are cached."""
+    """Maps a subject to whether one of the patterns matches it; without patterns every subject matches. A cache."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         for pattern in patterns:
@@ -152,7 +140,7 @@ class SubjectFilter(dict[str, bool]):
 
 
 class MessageLog:
-    """The messages of one log, numbered over all subjects. `watchers` are notified of new messages.
+    """The messages of one log, numbered over all subjects. `watchers` are notified of new messages and of deletion.
 
     Retention is applied on each call, without a timer.
     """
@@ -167,35 +155,35 @@ class MessageLog:
         self.retention = retention
         self.clock = clock
         self.log_id = log_id
-        self.deleted = False
+        self.is_deleted = False
         self.watchers = Watchers()
         self._messages: dict[int, StoredMessage] = {}
         self._offsets: dict[str, deque[int]] = {}
         self._first, self._last = 1, 0
-        self._size = 0
-        self._time = 0.0
+        self._stored_bytes = 0
+        self._last_time = 0.0
 
-    def store(self, subject: str, payload: bytes, after: int = ANY, within: str = "") -> int:
-        """Store a message under the next offset. Raise `Conflict` if the last one under `within` is not `after`."""
-        if after != ANY:
-            self._check_last(within or subject, after)
+    def store(self, subject: str, payload: bytes, expected_last: int = ANY, last_pattern: str = "") -> int:
+        """Store a message under the next offset. The arguments have the meaning of those of `Broker.append`."""
+        if expected_last != ANY:
+            self._check_last(last_pattern or subject, expected_last)
         if subject not in self._offsets:
             self._check_subject(subject)
             self._offsets[subject] = deque()
         now = self.clock.now()
-        # A clock that is set back must not decrease times along the log: `offset_at` bisects them.
-        self._time = max(self._time, now)
+        # The times of a log never decrease, even if the clock is set back: `offset_at` bisects them.
+        self._last_time = max(self._last_time, now)
         self._last += 1
-        self._messages[self._last] = StoredMessage(self._last, subject, payload, self._time)
+        self._messages[self._last] = StoredMessage(self._last, subject, payload, self._last_time)
         self._offsets[subject].append(self._last)
-        self._size += len(subject) + len(payload)
+        self._stored_bytes += len(subject) + len(payload)
         self._apply_retention(now)
         self.watchers.notify()
         return self._last
 
     def delete(self) -> None:
         """Mark the log as deleted and wake its readers."""
-        self.deleted = True
+        self.is_deleted = True
         self.watchers.notify()
 
     def next(self, first: int, subjects: Mapping[str, bool]) -> StoredMessage | None:
@@ -231,7 +219,7 @@ class MessageLog:
 
     def span(self) -> Span:
         self._apply_retention(self.clock.now())
-        return Span(self._first, self._last, len(self._messages), self._size, self.log_id)
+        return Span(self._first, self._last, len(self._messages), self._stored_bytes, self.log_id)
 
     def _matching(self, pattern: str) -> dict[str, deque[int]]:
         check_pattern(pattern)
@@ -240,29 +228,27 @@ class MessageLog:
     def _check_subject(self, subject: str) -> None:
         check_subject(subject)
         if not any(matches(pattern, subject) for pattern in self.patterns):
-            raise BadSubject("not a subject of this log", subject=subject, log=self.name, subjects=self.patterns)
+            raise BadSubject(
+                "the log does not store this subject", subject=subject, log=self.name, subjects=self.patterns
+            )
 
-    def _check_last(self, within: str, after: int) -> None:
-        newest = self.last(within)
+    def _check_last(self, pattern: str, expected: int) -> None:
+        newest = self.last(pattern)
         last = NOTHING if newest is None else newest.offset
-        if last != after:
-            raise Conflict(log=self.name, within=within, expected=after, last=last)
+        if last != expected:
+            raise Conflict(log=self.name, subjects=pattern, expected=expected, last=last)
 
     def _apply_retention(self, now: float) -> None:
-        seconds, size, messages = self.retention.seconds, self.retention.size, self.retention.messages
-        while self._messages:
-            is_expired = seconds is not None and self._messages[self._first].time < now - seconds
-            is_over_limit = (size is not None and self._size > size) or (
-                messages is not None and len(self._messages) > messages
-            )
-            if not is_expired and not is_over_limit:
-                return
-            self._remove(self._messages.pop(self._first))
-
-    def _remove(self, oldest: StoredMessage) -> None:
-        self._first += 1
-        self._size -= len(oldest.subject) + len(oldest.payload)
-        offsets = self._offsets[oldest.subject]
-        offsets.popleft()
-        if not offsets:
-            del self._offsets[oldest.subject]
+        limits = self.retention
+        while self._messages and (
+            (limits.max_age is not None and self._messages[self._first].time < now - limits.max_age)
+            or (limits.max_bytes is not None and self._stored_bytes > limits.max_bytes)
+            or (limits.max_messages is not None and len(self._messages) > limits.max_messages)
+        ):
+            oldest = self._messages.pop(self._first)
+            self._first += 1
+            self._stored_bytes -= len(oldest.subject) + len(oldest.payload)
+            offsets = self._offsets[oldest.subject]
+            offsets.popleft()
+            if not offsets:
+                del self._offsets[oldest.subject]

@@ -1,4 +1,4 @@
-"""`NatsBroker` implements `thinwire.brokers.protocol.Broker` on JetStream streams and key-value buckets."""
+"""`NatsBroker` implements `thinwire.brokers.protocol.Broker` with JetStream streams and key-value buckets."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from thinwire.brokers.nats.asyncio_socket import log as logger
 from thinwire.brokers.nats.bucket import NatsBucket
 from thinwire.brokers.nats.connection import NatsConnection
 from thinwire.brokers.nats.jetstream_api import NoReply, NoResponders
-from thinwire.brokers.nats.log_reader import NatsReader, make_stored
+from thinwire.brokers.nats.log_reader import NatsReader, make_stored_message
 from thinwire.brokers.nats.options import NatsOptions, read_options, read_servers
 from thinwire.brokers.nats.streams import JetStreamStore
-from thinwire.brokers.protocol import ANY, Capabilities, Handler, Retention, Span, StoredMessage
+from thinwire.brokers.protocol import ANY, Handler, StoredMessage
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import BrokerUnavailable, ConfigError, ServiceUnavailable
 
 LISTENER_QUEUE = 4096
-"""unstored messages that may wait for a handler; later ones are dropped"""
-_MAX_LIMIT = 65_536
+"""unstored messages that may wait for a handler; further messages are dropped"""
+_MAX_UNACKNOWLEDGED = 65_536
 
 
 async def connect(servers: str | Sequence[str], options: NatsOptions | None = None) -> NatsBroker:
@@ -61,7 +61,7 @@ class NatsListener:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Subscribe, and wait until the server has processed it."""
+        """Subscribe, and wait until the server has processed the subscription."""
         await self._connection.wait_connected(self._connection.deadline())
         self._task = asyncio.create_task(self._run())
         self._connection.resources[self] = None
@@ -97,17 +97,17 @@ class NatsListener:
                 logger.exception("handler of %s failed for a message on %s", self._pattern, subject)
 
 
-class NatsBroker:
-    """One client's connection to a NATS server, opened by `connect`."""
+class NatsBroker(JetStreamStore):
+    """One client's connection to a NATS server, opened by `connect`. The base class has the queries on logs."""
 
     def __init__(self, connection: NatsConnection) -> None:
-        self._connection = connection
-        self._store = JetStreamStore(connection)
-        self._appender = JetStreamAppender(connection, self._store)
+        super().__init__(connection)
+        self._connection: NatsConnection = connection
+        self._appender = JetStreamAppender(connection, self)
 
     @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(gapless=True, headers=True, max_payload=self._connection.max_payload)
+    def max_payload(self) -> int:
+        return self._connection.max_payload
 
     @property
     def url(self) -> str:
@@ -117,43 +117,37 @@ class NatsBroker:
     def connected(self) -> bool:
         return self._connection.connected
 
-    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
-        await self._store.ensure_log(log, subjects, retention or Retention())
-
-    async def delete_log(self, log: str) -> None:
-        await self._store.delete_log(log)
-
     async def append(
-        self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
+        self,
+        log: str,
+        subject: str,
+        payload: bytes,
+        *,
+        expected_last: int = ANY,
+        last_pattern: str = "",
+        timeout: float = 60.0,
     ) -> int:
-        return await self._appender.append(log, subject, payload, after=after, within=within, timeout=timeout)
+        return await self._appender.append(log, subject, payload, expected_last, last_pattern, timeout)
 
     async def read(
-        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
+        self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), max_unacknowledged: int = 256
     ) -> NatsReader[StoredMessage]:
-        if not 1 <= limit <= _MAX_LIMIT:
-            raise ConfigError(f"1 to {_MAX_LIMIT} messages", limit=limit)
+        if not 1 <= max_unacknowledged <= _MAX_UNACKNOWLEDGED:
+            raise ConfigError(f"choose 1 to {_MAX_UNACKNOWLEDGED:,} messages", max_unacknowledged=max_unacknowledged)
         for pattern in subjects:
             check_pattern(pattern)
-        position = (await self._store.span(log)).last if first is None else max(first, 1) - 1
-        reader = NatsReader(self._connection, self._store, log, subjects, make_stored, position=position, limit=limit)
+        position = (await self.span(log)).last if first is None else max(first, 1) - 1
+        reader = NatsReader(
+            self._connection,
+            self,
+            log,
+            subjects,
+            make_stored_message,
+            position=position,
+            max_unacknowledged=max_unacknowledged,
+        )
         await reader.open()
         return reader
-
-    async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
-        return await self._store.last(log, pattern, up_to)
-
-    async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        return await self._store.subjects(log, pattern)
-
-    async def offset_at(self, log: str, time: float) -> int:
-        return await self._store.offset_at(log, time)
-
-    async def span(self, log: str) -> Span:
-        return await self._store.span(log)
-
-    async def logs(self) -> list[str]:
-        return await self._store.logs()
 
     async def send(self, subject: str, payload: bytes) -> None:
         check_subject(subject)
@@ -183,9 +177,9 @@ class NatsBroker:
         await listener.open()
         return listener
 
-    async def bucket(self, name: str, *, history: int = 1) -> NatsBucket:
-        bucket = NatsBucket(name, self._connection, self._store, self._appender)
-        await bucket.open(history)
+    async def bucket(self, name: str) -> NatsBucket:
+        bucket = NatsBucket(name, self._connection, self, self._appender)
+        await bucket.open()
         return bucket
 
     async def describe(self) -> dict[str, object]:

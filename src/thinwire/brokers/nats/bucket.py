@@ -8,23 +8,22 @@ from contextlib import aclosing
 
 from thinwire.brokers.nats.appender import JetStreamAppender
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import OPERATION, expectation
+from thinwire.brokers.nats.jetstream_api import OPERATION, require_last
 from thinwire.brokers.nats.log_reader import NatsReader
 from thinwire.brokers.nats.protocol_core import encode_headers, parse_headers
 from thinwire.brokers.nats.streams import JetStreamStore
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry
 from thinwire.brokers.subjects import check_pattern
-from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
+from thinwire.errors import BadSubject, Conflict, TransportClosed
 
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_MAX_HISTORY = 64
 DELETED = frozenset({"DEL", "PURGE"})
 """operations after which a key has no document"""
 _DELETE = encode_headers({OPERATION: "DEL"})
 _EMPTY_POLL_INTERVAL = 0.5
 """seconds between checks whether a watched bucket has no documents"""
-_LIMIT = 256
+_MAX_UNACKNOWLEDGED = 256
 
 
 def bucket_log(bucket: str) -> str:
@@ -47,13 +46,11 @@ class NatsBucket:
         self._log, self._prefix = bucket_log(name), key_prefix(name)
         self._connection, self._store, self._appender = connection, store, appender
 
-    async def open(self, history: int) -> None:
+    async def open(self) -> None:
         """Create the bucket unless it exists."""
         if not _NAME.fullmatch(self.name):
             raise BadSubject("a bucket name has only letters, digits, _ and -", bucket=self.name)
-        if not 1 <= history <= _MAX_HISTORY:
-            raise ConfigError(f"1 to {_MAX_HISTORY} revisions of a document", history=history)
-        config = {"max_msgs_per_subject": history, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
+        config = {"max_msgs_per_subject": 1, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
         await self._store.create({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
     async def get(self, key: str) -> BucketEntry | None:
@@ -77,7 +74,7 @@ class NatsBucket:
             return
         headers = _DELETE
         if revision != ANY:
-            headers = expectation(revision).removesuffix(b"\r\n") + _DELETE.partition(b"\r\n")[2]
+            headers = require_last(revision).removesuffix(b"\r\n") + _DELETE.partition(b"\r\n")[2]
         try:
             await self._appender.put(self._log, self._subject(key), b"", headers=headers)
         except Conflict:
@@ -108,7 +105,7 @@ class NatsBucket:
             [self._prefix + pattern],
             self._make_entry,
             position=0,
-            limit=_LIMIT,
+            max_unacknowledged=_MAX_UNACKNOWLEDGED,
             newest=True,
         )
         await reader.open()
@@ -122,8 +119,7 @@ class NatsBucket:
             await reader.close()
 
     async def _put_after(self, subject: str, value: bytes, revision: int) -> int:
-        timeout = self._connection.options.timeout
-        return await self._appender.append(self._log, subject, value, after=revision, within="", timeout=timeout)
+        return await self._appender.append(self._log, subject, value, revision, "", self._connection.options.timeout)
 
     async def _newest(self, key: str) -> BucketEntry | None:
         found = await self._store.get(self._log, self._subject(key))

@@ -18,42 +18,45 @@ from thinwire.errors import BrokerRefused, Conflict, PayloadTooLarge, ThinwireEr
 
 T = TypeVar("T")
 
-EXPECT = "Nats-Expected-Last-Subject-Sequence"
-EXPECT_WITHIN = "Nats-Expected-Last-Subject-Sequence-Subject"
 OPERATION = "KV-Operation"
+"""header of a change in a bucket"""
+LAST_OFFSET_HEADER = "Nats-Expected-Last-Subject-Sequence"
+LAST_PATTERN_HEADER = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 REQUEST_TIMEOUT = 5.0
 """seconds until a request without a reply is repeated"""
 RETRY_PAUSE = 0.05
 """seconds until a request to a server that is not ready is repeated"""
-NO_RESPONDERS = 503
-NOT_FOUND = 404
-NO_STREAM = 10059
-NAME_IN_USE = 10058
+NO_RESPONDERS, NOT_FOUND = 503, 404
+"""status codes of replies"""
+NO_STREAM, STREAM_NAME_IN_USE = 10059, 10058
+"""codes of errors that JetStream reports, as all numbers below"""
 _CONFLICT = frozenset({10071, 10164})
 _TOO_LARGE = frozenset({10054})
 _STORAGE_FULL = frozenset({10023, 10028, 10047, 10077, 10122})
 _NO_JETSTREAM = frozenset({10039, 10076})
 _NOT_READY = frozenset({10008, 10009, 10074, 10118})
-"""no leader yet, or catching up"""
+"""the stream has no leader yet, or is catching up"""
 
 NO_JETSTREAM = "JetStream is not enabled: start the server as `nats-server -js`, or enable it for this account"
 STORAGE_FULL = "the broker has no room left: free disk space, raise its store limit, or reduce the retention"
 
 
-def expectation(offset: int, within: str = "") -> bytes:
-    """Return headers that require `offset` as the last one under the subject, or under the pattern `within`."""
-    fields = {EXPECT: str(offset)}
-    if within:
-        fields[EXPECT_WITHIN] = within
+def require_last(offset: int, pattern: str = "") -> bytes:
+    """Return headers with which a message is stored only if `offset` is the last one.
+
+    pattern: subjects that are compared; the subject of the message if it is empty
+    """
+    fields = {LAST_OFFSET_HEADER: str(offset)}
+    if pattern:
+        fields[LAST_PATTERN_HEADER] = pattern
     return encode_headers(fields)
 
 
 class JetStreamRefusal(Exception):
-    """An error in a reply of JetStream."""
+    """An error in a reply of JetStream, with its `code` and `text`."""
 
     def __init__(self, error: dict[str, Any]) -> None:
-        self.status = int(error.get("code", 500))
         self.code = int(error.get("err_code", 0))
         self.text = str(error.get("description", "unknown"))
         super().__init__(self.text)
@@ -96,7 +99,10 @@ class Reply(NamedTuple):
 
 
 class JetStreamCaller(ABC):
-    """A connection that sends requests. The coroutines of the blocking implementation never suspend."""
+    """A connection that sends requests to JetStream and waits for replies.
+
+    The coroutines of the blocking implementation never suspend, so `run_inline` returns their results.
+    """
 
     url: str
     options: NatsOptions
@@ -115,9 +121,9 @@ class JetStreamCaller(ABC):
 
     @abstractmethod
     async def exchange(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
-        """Send a request and return its reply; with `many` all replies up to and including the one with a status.
+        """Send a request and return its reply in a list. Raise `NoReply` if no reply arrives.
 
-        Raise `NoReply` if it does not arrive.
+        many: the request has several replies; the last of them has a status
         """
 
     def deadline(self, timeout: float | None = None) -> float:
@@ -125,7 +131,7 @@ class JetStreamCaller(ABC):
         return self.now() + (self.options.timeout if timeout is None else timeout)
 
     def attempt_timeout(self, deadline: float) -> float:
-        """Return the seconds for one attempt."""
+        """Return the seconds that one attempt may take: short, so that a lost request is soon repeated."""
         return min(REQUEST_TIMEOUT, max(0.05, deadline - self.now()))
 
     async def request(
@@ -138,14 +144,14 @@ class JetStreamCaller(ABC):
         return reply
 
     async def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> list[Reply]:
-        """Return all replies up to and including the one with a status."""
+        """Return all replies of a request that has several. The last one has a status."""
         replies = await self.exchange(subject, payload, b"", timeout, many=True)
         if parse_status(replies[-1].headers) == NO_RESPONDERS:
             raise NoResponders
         return replies
 
     async def call_api(self, verb: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
-        """Repeat an API request until there is a reply. Only for idempotent requests.
+        """Send an idempotent API request, repeated until there is a reply. Return the decoded reply.
 
         Raise `JetStreamRefusal` for an error that is not temporary.
         """
@@ -156,8 +162,7 @@ class JetStreamCaller(ABC):
             return await self.request_json(f"$JS.API.{verb}", payload, timeout=timeout)
 
         async def explain() -> ThinwireError:
-            text = f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}"
-            return BrokerRefused(text, servers=self.url)
+            return BrokerRefused(f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}", servers=self.url)
 
         return await self.repeat(attempt, deadline, explain)
 

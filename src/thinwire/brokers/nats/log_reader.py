@@ -1,8 +1,8 @@
 """Reader of a log: messages in order, each once, across reconnects.
 
 The server pushes messages through a consumer that it holds in memory. The consumer can vanish when the server restarts,
-and messages can be lost with the connection. Delivery numbers and heartbeats show both, and the reader then creates a
-new consumer after the last message it returned.
+and messages can be lost with the connection. Delivery numbers and heartbeats reveal both. The reader then creates a new
+consumer that starts after the last message that the reader returned.
 """
 
 from __future__ import annotations
@@ -22,39 +22,41 @@ from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")
 MakeItem = Callable[[int, str, bytes, float, bytes | None, int], T]
-"""receives offset, subject, payload, time, header block and number of pending messages; returns the reader's item"""
+"""makes what a reader returns from offset, subject, payload, time, header block and number of pending messages"""
 
 HEARTBEAT = 5.0
 """seconds without a message after which the server sends a heartbeat"""
 _MAX_SILENT_INTERVALS = 3
 _ACK_WAIT = 365 * 86_400 * NANOSECONDS
 """long, so that the server never redelivers to a slow reader"""
-_CONTROL = 100
-_NAME_TAKEN = frozenset({10013, 10105, 10148})
-_REPLY_WORDS = 9
-_FIRST_NUMBER, _FIRST_NUMBER_WITH_DOMAIN = 5, 7
+_HEARTBEAT_STATUS = 100
+_CONSUMER_NAME_TAKEN = frozenset({10013, 10105, 10148})
+_REPLY_TOKENS = 9
+_OFFSET_INDEX, _OFFSET_INDEX_WITH_DOMAIN = 5, 7
+"""index of the offset among the tokens of a reply subject; number, time and pending follow"""
 
 
 class PushConsumer:
     """A consumer on the server, from its creation until it is replaced.
 
-    The server numbers the deliveries of a consumer 1, 2, 3; a gap shows a lost message. It stops at `limit`
-    unacknowledged messages. One acknowledgement covers all messages before it, so few of them are needed.
+    The server numbers the deliveries of a consumer 1, 2, 3; a gap reveals a lost message. The server stops at
+    `max_unacknowledged` messages. An acknowledgement covers all earlier messages, so few acknowledgements are needed.
 
     The reply subject of a delivery is $JS.ACK.<stream>.<consumer>.<deliveries>.<offset>.<number>.<time>.<pending>,
     with domain and account before the stream if the server has a domain.
 
-    sid: id of the subscription; silent_intervals: heartbeat intervals without a message
+    sid: id of the subscription to the deliveries; 0 if there is none
+    silent_intervals: number of heartbeat intervals since the last message or heartbeat
 
-    >>> consumer = PushConsumer("abc", limit=4)
+    >>> consumer = PushConsumer("abc", max_unacknowledged=4)
     >>> consumer.accept(b"$JS.ACK.rooms.abc.1.17.1.1700000000000000000.3")
     (17, 1700000000000000000, 3)
     >>> consumer.mark_done(17), consumer.acknowledgement()
     (True, b'PUB $JS.ACK.rooms.abc.1.17.1.0.0 0\\r\\n\\r\\n')
     """
 
-    def __init__(self, name: str, limit: int) -> None:
-        self.name, self.limit = name, limit
+    def __init__(self, name: str, max_unacknowledged: int) -> None:
+        self.name, self.max_unacknowledged = name, max_unacknowledged
         self.sid = 0
         self.silent_intervals = 0
         self._next_number = 1
@@ -62,44 +64,44 @@ class PushConsumer:
         self._unacknowledged: deque[int] = deque()
         self._last_done = 0
         self._acknowledged_number = 0
-        self._batch = max(1, limit // 4)
+        self._acknowledgement_interval = max(1, max_unacknowledged // 4)
 
     def accept(self, reply: bytes) -> tuple[int, int, int] | None:
         """Return offset, time in nanoseconds and number of pending messages of a delivery; None after a gap."""
-        words = reply.split(b".")
-        begin = _FIRST_NUMBER if len(words) == _REPLY_WORDS else _FIRST_NUMBER_WITH_DOMAIN
+        tokens = reply.split(b".")
+        begin = _OFFSET_INDEX if len(tokens) == _REPLY_TOKENS else _OFFSET_INDEX_WITH_DOMAIN
         number = self._next_number
-        if int(words[begin + 1]) != number:
+        if int(tokens[begin + 1]) != number:
             return None
         if number == 1:
-            self._acknowledgement_parts = b".".join(words[: begin - 1]), b".".join([b".0.0", *words[begin + 4 :]])
+            self._acknowledgement_parts = b".".join(tokens[: begin - 1]), b".".join([b".0.0", *tokens[begin + 4 :]])
         self._next_number = number + 1
-        offset = int(words[begin])
+        offset = int(tokens[begin])
         self._unacknowledged.append(offset)
-        return offset, int(words[begin + 2]), int(words[begin + 3])
+        return offset, int(tokens[begin + 2]), int(tokens[begin + 3])
 
     def has_missed(self, heartbeat: bytes) -> bool:
-        """Return whether a heartbeat names another last delivery than the one that was received."""
+        """Return whether the last delivery according to a heartbeat is not the last one that was received."""
         last = self._next_number - 1
         return int(parse_headers(heartbeat).get("Nats-Last-Consumer", last)) != last
 
     def mark_done(self, offset: int) -> bool:
-        """Mark all messages up to `offset` as done. Return whether enough of them are to send an acknowledgement."""
+        """Mark all messages up to `offset` as done. Return whether an acknowledgement should be sent now."""
         unacknowledged = self._unacknowledged
         while unacknowledged and unacknowledged[0] <= offset:
             self._last_done = unacknowledged.popleft()
-        return self._next_number - len(unacknowledged) > self._acknowledged_number + self._batch
+        return self._next_number - len(unacknowledged) > self._acknowledged_number + self._acknowledgement_interval
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the server has reached the limit and an acknowledgement would make it continue."""
-        return self._has_done and self._next_number > self._acknowledged_number + self.limit
+        """Whether the server waits for an acknowledgement that can be sent."""
+        return self._has_done and self._next_number > self._acknowledged_number + self.max_unacknowledged
 
     def acknowledgement(self) -> bytes | None:
-        """Return the command that acknowledges all messages that are done; None if there are none."""
+        """Return the command that acknowledges all messages that are done; None if there is none to acknowledge."""
         if not self._has_done:
             return None
-        # the server reads only offset and number of it; time and pending are sent as zeros
+        # the server reads only offset and number of the subject; time and pending are zeros
         before, after = self._acknowledgement_parts
         number = self._acknowledged_number = self._next_number - 1 - len(self._unacknowledged)
         return b"PUB %b.1.%d.%d%b 0\r\n\r\n" % (before, self._last_done, number, after)
@@ -110,18 +112,18 @@ class PushConsumer:
         return self._next_number - len(self._unacknowledged) > self._acknowledged_number + 1
 
 
-def make_stored(
+def make_stored_message(
     offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int
 ) -> StoredMessage:
-    """Return the message of a log reader."""
     return StoredMessage(offset, subject, payload, time)
 
 
 class NatsReader(Generic[T]):
     """Messages of a log after an offset.
 
-    position: offset of the last message that is not wanted; newest: start with the newest message of every subject
-    is_empty: the server had no message to send when the consumer was created
+    position: offset after which the reader starts
+    newest: start with the newest message of every subject instead of `position`
+    is_empty: the log had no message for the reader when the consumer was created
     """
 
     def __init__(
@@ -133,17 +135,17 @@ class NatsReader(Generic[T]):
         make_item: MakeItem[T],
         *,
         position: int,
-        limit: int,
+        max_unacknowledged: int,
         newest: bool = False,
     ) -> None:
-        self.log, self.subjects, self.limit = log, tuple(subjects), limit
+        self.log, self.subjects, self.max_unacknowledged = log, tuple(subjects), max_unacknowledged
         self.log_id = ""
         self.is_empty = False
         self._connection, self._store, self._make_item = connection, store, make_item
         self._received = self._returned = position
         self._newest = newest
         self._queue: deque[tuple[int, T]] = deque()
-        self._consumer = PushConsumer("", limit)
+        self._consumer = PushConsumer("", max_unacknowledged)
         self._waiter: asyncio.Future[bool] | None = None
         self._replacement: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -195,7 +197,7 @@ class NatsReader(Generic[T]):
     def _on_message(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
         consumer = self._consumer
         consumer.silent_intervals = 0
-        if headers is not None and parse_status(headers) == _CONTROL:
+        if headers is not None and parse_status(headers) == _HEARTBEAT_STATUS:
             if consumer.has_missed(headers):
                 self._replace_consumer()
             return
@@ -268,30 +270,29 @@ class NatsReader(Generic[T]):
         """Raise `UnknownLog` if the log was created again: its offsets belong to other messages."""
         span = await self._store.span(self.log)
         if not is_same_log(self.log_id, span.log_id) or span.last < self._returned:
-            raise UnknownLog("it was deleted and created again: start from its beginning", log=self.log)
+            raise UnknownLog("the log was deleted and created again: read it from its beginning", log=self.log)
 
     def _drop_consumer(self) -> None:
-        """Forget the consumer and the queue, which is delivered again. The queue never exceeds the limit thereby."""
+        """Delete the consumer. The queue is discarded, because the next consumer delivers its messages again."""
         if self._consumer.sid:
             self._connection.unsubscribe(self._consumer.sid)
             if self._connection.connected:
                 self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self.log}.{self._consumer.name}", b"")
         self._queue.clear()
         self._received = self._returned
-        self._consumer = PushConsumer("", self.limit)
+        self._consumer = PushConsumer("", self.max_unacknowledged)
 
     async def _create_consumer(self, deadline: float) -> bool:
-        """Return False if another attempt is needed."""
+        """Create a consumer on the server. Return False if the name is taken and another attempt is needed."""
         connection = self._connection
         inbox = connection.new_inbox()
-        consumer = self._consumer = PushConsumer(random_name(5), self.limit)  # short: every message contains the name
+        name = random_name(5)  # short, because every message contains the name
+        consumer = self._consumer = PushConsumer(name, self.max_unacknowledged)
         consumer.sid = connection.subscribe(inbox, self._on_message)
         try:
-            created = await self._store.create_consumer(
-                self.log, consumer.name, self.subjects, self._config(inbox), deadline
-            )
+            created = await self._store.create_consumer(self.log, name, self.subjects, self._config(inbox), deadline)
         except JetStreamRefusal as refusal:
-            if refusal.code in _NAME_TAKEN:
+            if refusal.code in _CONSUMER_NAME_TAKEN:
                 self._drop_consumer()
                 return False
             raise refusal.translate(log=self.log) from None
@@ -307,13 +308,13 @@ class NatsReader(Generic[T]):
             "ack_policy": "all",
             "ack_wait": _ACK_WAIT,
             "max_deliver": 1,
-            "max_ack_pending": self.limit,
+            "max_ack_pending": self.max_unacknowledged,
             "idle_heartbeat": round(HEARTBEAT * NANOSECONDS),
             "inactive_threshold": round(HEARTBEAT * NANOSECONDS),
             **start,
         }
 
 
-def _resolve(waiter: asyncio.Future[bool], has_news: bool) -> None:
+def _resolve(waiter: asyncio.Future[bool], is_notified: bool) -> None:
     if not waiter.done():
-        waiter.set_result(has_news)
+        waiter.set_result(is_notified)

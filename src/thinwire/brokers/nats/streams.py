@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from thinwire.brokers.nats.jetstream_api import (
-    NAME_IN_USE,
     NO_STREAM,
     NOT_FOUND,
+    STREAM_NAME_IN_USE,
     JetStreamCaller,
     JetStreamRefusal,
     Reply,
@@ -24,7 +24,6 @@ from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireErro
 PREFIX = "tw_"
 """first characters of the names of thinwire's logs"""
 NANOSECONDS = 10**9
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _END_OF_BATCH = 204
 _SUBJECTS_PER_REQUEST = 500
 """the limit of the server is 1024 replies"""
@@ -37,22 +36,23 @@ class JetStreamStore:
     def __init__(self, connection: JetStreamCaller) -> None:
         self._connection = connection
 
-    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention) -> None:
-        """Create the log unless it exists. Raise `ConfigError` if the existing one does not store these subjects."""
+    async def ensure_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
+        """Create the log unless it exists. Raise `ConfigError` if the existing log does not store these subjects."""
         check_log(log)
         for subject in subjects:
             check_pattern(subject)
+        retention = retention or Retention()
         limits = {
-            "max_age": round((retention.seconds or 0) * NANOSECONDS),
-            "max_bytes": -1 if retention.size is None else retention.size,
-            "max_msgs": -1 if retention.messages is None else retention.messages,
+            "max_age": round((retention.max_age or 0) * NANOSECONDS),
+            "max_bytes": -1 if retention.max_bytes is None else retention.max_bytes,
+            "max_msgs": -1 if retention.max_messages is None else retention.max_messages,
         }
         config = await self.create({"name": log, "subjects": list(subjects), "discard": "old", **limits})
         missing = [
-            subject for subject in subjects if not any(_covers(stored, subject) for stored in config["subjects"])
+            subject for subject in subjects if not any(_covers(existing, subject) for existing in config["subjects"])
         ]
         if missing:
-            raise ConfigError("the log exists and does not keep these subjects", log=log, missing=missing)
+            raise ConfigError("the log exists and does not store these subjects", log=log, missing=missing)
 
     async def create(self, config: dict[str, Any]) -> dict[str, Any]:
         """Create a stream that allows direct reads, unless it exists. Return its configuration."""
@@ -66,13 +66,13 @@ class JetStreamStore:
             deadline = self._connection.deadline()
             created = await self._connection.call_api(f"STREAM.CREATE.{name}", body, deadline=deadline)
         except JetStreamRefusal as refusal:
-            if refusal.code != NAME_IN_USE:
+            if refusal.code != STREAM_NAME_IN_USE:
                 raise refusal.translate(log=name) from None
             return await self._config(name)  # another client created it at the same time
         result: dict[str, Any] = created["config"]
         return result
 
-    async def info(self, log: str, body: dict[str, Any] | None = None, deadline: float | None = None) -> dict[str, Any]:
+    async def _info(self, log: str, body: dict[str, Any] | None, deadline: float | None) -> dict[str, Any]:
         """Return the server's description of a log."""
         check_log(log)
         limit = self._connection.deadline() if deadline is None else deadline
@@ -90,17 +90,17 @@ class JetStreamStore:
                 raise refusal.translate(log=log) from None
 
     async def span(self, log: str, deadline: float | None = None) -> Span:
-        """Return the content of a log. Its identity is the creation time of the stream, in nanoseconds."""
-        info = await self.info(log, deadline=deadline)
+        """Return the content of a log. The identity of the log is the creation time of its stream."""
+        info = await self._info(log, None, deadline)
         state, log_id = info["state"], str(info.get("created", ""))
         first, last = int(state["first_seq"]), int(state["last_seq"])
         return Span(max(first, 1), last, int(state["messages"]), int(state["bytes"]), log_id)
 
-    async def subjects(self, log: str, pattern: str) -> dict[str, int]:
+    async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
         check_pattern(pattern)
         found: dict[str, int] = {}
         while True:
-            info = await self.info(log, {"subjects_filter": pattern, "offset": len(found)})
+            info = await self._info(log, {"subjects_filter": pattern, "offset": len(found)}, None)
             page = info["state"].get("subjects") or {}
             found.update(page)
             if not page or len(found) >= int(info.get("total", 0)):
@@ -119,13 +119,13 @@ class JetStreamStore:
                 return sorted(found)
 
     async def last(
-        self, log: str, pattern: str, up_to: int | None = None, deadline: float | None = None
+        self, log: str, pattern: str, *, up_to: int | None = None, deadline: float | None = None
     ) -> StoredMessage | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
         check_pattern(pattern)
         newest = await self._get_first(log, {"last_by_subj": pattern}, deadline)
         if newest is None or up_to is None or newest.offset <= up_to:
-            return newest  # with an offset beyond the end of the log, the request below finds nothing
+            return newest  # the server would not find a message for an `up_to` after the end of the log
         if up_to < 1:
             return None
         # The server limits the number of replies, therefore a pattern is resolved to its subjects.
@@ -133,10 +133,10 @@ class JetStreamStore:
         found: list[StoredMessage] = []
         for begin in range(0, len(subjects), _SUBJECTS_PER_REQUEST):
             body = {"multi_last": subjects[begin : begin + _SUBJECTS_PER_REQUEST], "up_to_seq": up_to}
-            found.extend(_stored(reply) for reply in await self._get(log, body, deadline))
+            found.extend(_stored_message(reply) for reply in await self._get(log, body, deadline))
         return max(found, default=None)
 
-    async def next_under(
+    async def first_message(
         self, log: str, subject: str, first: int, deadline: float | None = None
     ) -> StoredMessage | None:
         """Return the first message whose subject matches at or after offset `first`."""
@@ -145,23 +145,23 @@ class JetStreamStore:
     async def get(self, log: str, subject: str) -> tuple[StoredMessage, dict[str, str]] | None:
         """Return the newest message under a subject, with its headers."""
         replies = await self._get(log, {"last_by_subj": subject}, None)
-        return (_stored(replies[0]), parse_headers(replies[0].headers)) if replies else None
+        return (_stored_message(replies[0]), parse_headers(replies[0].headers)) if replies else None
 
     async def newest(self, log: str, subjects: Sequence[str]) -> list[tuple[StoredMessage, dict[str, str]]]:
-        """Return the newest message under each of these subjects, with its headers, of any total size."""
+        """Return the newest message under each of these subjects, with its headers."""
         remaining, found = list(subjects), []
         while remaining:
             requested = remaining[:_SUBJECTS_PER_REQUEST]
             replies = await self._get(log, {"multi_last": requested}, None)
-            page = [(_stored(reply), parse_headers(reply.headers)) for reply in replies]
+            page = [(_stored_message(reply), parse_headers(reply.headers)) for reply in replies]
             found.extend(page)
-            # the server truncates a large result; the missing subjects are requested again
-            finished = {message.subject for message, _ in page} or set(requested)
-            remaining = [subject for subject in remaining if subject not in finished]
+            # the server truncates a large result; the subjects without a message are requested again
+            done = {message.subject for message, _ in page} or set(requested)
+            remaining = [subject for subject in remaining if subject not in done]
         return found
 
     async def offset_at(self, log: str, time: float) -> int:
-        instant = _EPOCH + timedelta(microseconds=round(max(time, 0.0) * 1e6))
+        instant = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(max(time, 0.0) * 1e6))
         text = instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
         found = await self._get_first(log, {"start_time": text, "next_by_subj": REST}, None)
         return found.offset if found else (await self.span(log)).last + 1
@@ -175,19 +175,19 @@ class JetStreamStore:
         return await self._connection.call_api(f"CONSUMER.CREATE.{log}.{name}", body, deadline=deadline)
 
     async def explain_no_responders(self, log: str, deadline: float) -> ThinwireError:
-        """Raise `UnknownLog` if the log does not exist; return the error of one that is not ready yet."""
+        """Return the error for a log that is not ready yet. Raise `UnknownLog` if the log does not exist."""
         await self._config(log, deadline)
-        return BrokerRefused("the log does not answer yet", log=log)
+        return BrokerRefused("the log is not ready yet: wait, or check the log file of the server", log=log)
 
     async def _config(self, name: str, deadline: float | None = None) -> dict[str, Any]:
-        config: dict[str, Any] = (await self.info(name, deadline=deadline))["config"]
+        config: dict[str, Any] = (await self._info(name, None, deadline))["config"]
         if not config.get("allow_direct"):
-            raise BrokerRefused("the stream was created by another program, without allow_direct", log=name)
+            raise BrokerRefused("the stream of this log does not allow direct reads: set its allow_direct", log=name)
         return config
 
     async def _get_first(self, log: str, body: dict[str, Any], deadline: float | None) -> StoredMessage | None:
         replies = await self._get(log, body, deadline)
-        return _stored(replies[0]) if replies else None
+        return _stored_message(replies[0]) if replies else None
 
     async def _get(self, log: str, body: dict[str, Any], deadline: float | None) -> list[Reply]:
         """Read messages directly from the store, without a consumer."""
@@ -201,10 +201,13 @@ class JetStreamStore:
                 return await connection.request_many(subject, payload, timeout=timeout)
             return [await connection.request(subject, payload, timeout=timeout)]
 
-        return _messages(await connection.repeat(attempt, limit, lambda: self.explain_no_responders(log, limit)), log)
+        return _without_status(
+            await connection.repeat(attempt, limit, lambda: self.explain_no_responders(log, limit)), log
+        )
 
 
-def _messages(replies: list[Reply], log: str) -> list[Reply]:
+def _without_status(replies: list[Reply], log: str) -> list[Reply]:
+    """Return the replies with messages. Raise `BrokerRefused` if the last reply has the status of an error."""
     status = parse_status(replies[-1].headers)
     if status in (_END_OF_BATCH, NOT_FOUND):
         return replies[:-1]
@@ -213,7 +216,7 @@ def _messages(replies: list[Reply], log: str) -> list[Reply]:
     return replies
 
 
-def _stored(reply: Reply) -> StoredMessage:
+def _stored_message(reply: Reply) -> StoredMessage:
     fields = parse_headers(reply.headers)
     time = datetime.fromisoformat(fields["Nats-Time-Stamp"]).timestamp()
     return StoredMessage(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.payload, time)

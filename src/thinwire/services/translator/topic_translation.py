@@ -69,7 +69,7 @@ class TopicTranslation:
         self.stored = 0
         self._broker = broker
         self._decisions = decisions
-        self._max_message = min(MAX_BATCH, broker.capabilities.max_payload)
+        self._max_message = min(MAX_BATCH, broker.max_payload)
         self._requests = KeyFrameRequests(broker, self.topic)
         self._lock = asyncio.Lock()
         self._has_output, self._has_capacity, self._classes_changed = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -236,7 +236,7 @@ async def delete_channels(broker: Broker, topic: str, epoch: int) -> None:
 
 
 async def _open_checkpoints(broker: Broker) -> CheckpointStore:
-    piece = min(PIECE_SIZE, broker.capabilities.max_payload // 2)
+    piece = min(PIECE_SIZE, broker.max_payload // 2)
     return CheckpointStore(await broker.bucket(CHECKPOINTS), piece_size=piece)
 
 

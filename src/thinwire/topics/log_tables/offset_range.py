@@ -50,7 +50,7 @@ def contiguous_blocks(block: Block, first: int) -> Iterator[Block]:
     gaps = np.flatnonzero(np.diff(block.offsets[start:]) != 1) + start + 1
     for begin, end in pairwise([start, *gaps.tolist(), len(block.payloads)]):
         if begin < end:
-            yield block.part(begin, end)
+            yield block.slice(begin, end)
 
 
 def by_publisher(block: Block) -> dict[str, Block]:

@@ -150,9 +150,9 @@ class RangeDecoder:
             fingerprint = _read_fingerprint(messages.payloads[index])
             if fingerprint is not None and fingerprint != current:
                 if index > start:
-                    yield self._schema(current), messages.part(start, index)
+                    yield self._schema(current), messages.slice(start, index)
                 start, current = index, fingerprint
-        yield self._schema(current), messages.part(start, len(messages.payloads))
+        yield self._schema(current), messages.slice(start, len(messages.payloads))
 
     def _schema(self, fingerprint: bytes | None) -> Schema:
         """Return the schema of a fingerprint; the topic's current one if it is unknown."""
@@ -185,7 +185,7 @@ class RangeDecoder:
                 refused = reader.offset if reader.offset is not None else int(messages.offsets[-1])
                 self._losses.record_unreadable(refused, publisher, str(fault))
                 after = int(np.searchsorted(messages.offsets, refused)) + 1
-                messages = messages.part(after, len(messages.payloads))
+                messages = messages.slice(after, len(messages.payloads))
 
     def _drop_unknown_facts(self, publisher: str, schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Remove the rows whose static facts are not stored."""

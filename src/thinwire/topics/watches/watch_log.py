@@ -70,7 +70,7 @@ class WatchLog:
         self.since_state = 0
         self._broker = broker
         self._log = watch_log_of(watch)
-        self._limit = broker.capabilities.max_payload - _MARGIN
+        self._limit = broker.max_payload - _MARGIN
         self._read: dict[str, int] = {}
         self._writer = FencedWriter(
             broker,
@@ -89,7 +89,7 @@ class WatchLog:
 
     async def open(self) -> None:
         """Create the log if it does not exist."""
-        retention = Retention(seconds=None, messages=MAX_RECORDS)
+        retention = Retention(max_age=None, max_messages=MAX_RECORDS)
         await self._broker.ensure_log(self._log, [watch_subjects(self.watch)], retention)
 
     async def recover(self, fingerprint: str) -> WatchProgress | None:

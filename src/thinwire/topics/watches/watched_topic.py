@@ -68,7 +68,7 @@ class WatchedTopic:
         self._log_decoder = found.log_decoder
         self._log_decoder.offset, self.first = first - 1, first
         self._reader = await self._broker.read(
-            log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], limit=PREFETCH
+            log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], max_unacknowledged=PREFETCH
         )
         if not self._log_decoder.decoders or any(self._log_decoder.waiting()):
             await self._requests.request_all()

@@ -60,7 +60,7 @@ async def run_cell(cell: Cell, codec: Codec, messages: Sequence[bytes], port: in
         publishers = [await _client(opened, port, limits, place) for place in range(cell.publishers)]
         await asyncio.gather(*(_first(publisher, place, cell.window) for place, publisher in enumerate(publishers)))
         readers = [
-            await (await _client(opened, port, limits, 1000 + place)).read(LOG, limit=cell.ahead)
+            await (await _client(opened, port, limits, 1000 + place)).read(LOG, max_unacknowledged=cell.ahead)
             for place in range(cell.subscribers)
         ]
         measurements = Measurements()

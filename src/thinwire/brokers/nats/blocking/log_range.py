@@ -176,7 +176,7 @@ class LogRange:
         in_order = int(np.argmin(np.append(deliveries.numbers == expected, False)))
         in_range = int(np.searchsorted(block.offsets[:in_order], self._last, "right"))
         if in_range:
-            self._buffer.add(block.part(0, in_range), deliveries.size)
+            self._buffer.add(block.slice(0, in_range), deliveries.size)
             self._next = int(block.offsets[in_range - 1]) + 1
             self._on_data()
         if in_range < in_order or self._next > self._last or (in_order == count and not deliveries.pending):

@@ -50,7 +50,7 @@ class NatsSource(LogSource):
         return run_inline(self._store.span(log))
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
-        return run_inline(self._store.last(log, pattern, up_to))
+        return run_inline(self._store.last(log, pattern, up_to=up_to))
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
         return run_inline(self._store.subjects(log, pattern))
