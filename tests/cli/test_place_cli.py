@@ -39,7 +39,7 @@ def test_a_proposal_and_an_explanation_as_text(files, capsys):
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (["-k", "0"], "field='k'"),
+        (["-k", "0"], "'-k'"),
         (["--host", "moon"], "choose_from=['edge']"),
         (["--promise", "p99=1s"], "write it as p90=1s"),
         (["--promise", "p90=soon"], "such as 5s"),

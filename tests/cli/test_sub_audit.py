@@ -69,9 +69,9 @@ def test_json_requires_audit(filled, capsys):
 def test_exceeded_bounds_are_counted_and_missing_bounds_are_not():
     report = AuditReport()
     report.add(Audit("p1", ("T1",), 1, {"t": 0.4, "u": 9.0}, {"t": 0.5, "u": None}, {}))
-    assert not report.broken
+    assert not report.has_violations
     report.add(Audit("p1", ("T1",), 2, {"t": math.inf, "u": 0.0}, {"t": 0.5, "u": 1.0}, {}))
-    assert report.broken
+    assert report.has_violations
     t, u = report.rows({"t": 0.5, "u": 1.0})
     assert (t.audits, t.broken, t.largest) == (2, 1, math.inf)
     assert (u.bound, u.broken) == (None, 0)

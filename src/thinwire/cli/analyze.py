@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from thinwire.cli.connection_options import (
     with_options,
 )
 from thinwire.cli.output import JsonOption, Output, write_atomically
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
 
@@ -60,71 +60,97 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH...", help="JSON lines, CSV or Parquet, also gzipped; or a folder of Parquet files."),
 ]
-TopicOption = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Name of the topic.")]
-SubscribeOption = Annotated[
-    str | None, typer.Option("--subscribe", metavar="TOPIC", help="Analyse the log of this topic instead of files.")
-]
-ServersOption = Annotated[
-    str | None, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
-]
-TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="Property with the event time.")]
-SourceOption = Annotated[
-    str | None,
-    typer.Option("--source", metavar="A,B", help='Properties that identify a source; "" if there is only one.'),
-]
-RateOption = Annotated[
-    float | None, typer.Option("--rate", metavar="N", help="Events per second, if events have no time.")
-]
-LevelsOption = Annotated[
-    str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
-]
-LingersOption = Annotated[str, typer.Option("--linger", metavar="S,S", help="Linger times to try, in seconds.")]
-PackingOption = Annotated[
-    str, typer.Option("--packing", metavar="P,P", help="Packings of JSON frames to try: none, deflate, dictionary.")
-]
-MaxLingerOption = Annotated[
-    float | None, typer.Option("--max-linger", metavar="S", help="Longest linger of the plan.", min=0)
-]
-LevelOption = Annotated[
-    str | None,
-    typer.Option("--level", metavar="P", help="Tolerance level of the plan; default: the knee of the front."),
-]
-ShareOption = Annotated[float, typer.Option("--train", metavar="X", help="Share of the events used for training.")]
-ChunkOption = Annotated[int, typer.Option("--chunk", metavar="N", help="Events per chunk.", min=1)]
-ReportOption = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this HTML file.")
-]
-PlanOption = Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan to this TOML file.")]
-RejectsOption = Annotated[
-    str | None, typer.Option("--rejects", metavar="FOLDER", help="Write rejected lines to this folder, as JSON lines.")
-]
-WorkOption = Annotated[
-    Path | None, typer.Option("--work", metavar="FOLDER", help="Empty folder shared by driver and executors.")
-]
+
+
+@dataclass(frozen=True)
+class AnalyzeOptions:
+    """Options of `thinwire analyze`."""
+
+    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Name of the topic.")] = None
+    subscribe: Annotated[
+        str | None, typer.Option("--subscribe", metavar="TOPIC", help="Analyse the log of this topic instead of files.")
+    ] = None
+    servers: Annotated[
+        str, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
+    ] = ""
+    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="Property with the event time.")] = None
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="A,B", help='Properties that identify a source; "" if there is only one.'),
+    ] = None
+    rate: Annotated[
+        float | None, typer.Option("--rate", metavar="N", help="Events per second, if events have no time.")
+    ] = None
+    schema: SchemaFileOption = None
+    tolerance: TolerancesOption = None
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
+    ] = "0,0.1,0.5,1"
+    linger: Annotated[str, typer.Option("--linger", metavar="S,S", help="Linger times to try, in seconds.")] = (
+        "0.005,0.1"
+    )
+    packing: Annotated[
+        str, typer.Option("--packing", metavar="P,P", help="Packings of JSON frames to try: none, deflate, dictionary.")
+    ] = "none,dictionary"
+    max_linger: Annotated[
+        float | None, typer.Option("--max-linger", metavar="S", help="Longest linger of the plan, in seconds.", min=0)
+    ] = None
+    level: Annotated[
+        str | None,
+        typer.Option("--level", metavar="P", help="Tolerance level of the plan; default: the knee of the front."),
+    ] = None
+    train: Annotated[float, typer.Option("--train", metavar="X", help="Fraction of the events used for training.")] = (
+        0.5
+    )
+    chunk: Annotated[int, typer.Option("--chunk", metavar="N", help="Events per chunk.", min=1)] = 200_000
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this HTML file.")
+    ] = None
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan to this TOML file.")] = (
+        None
+    )
+    rejects: Annotated[
+        str | None,
+        typer.Option("--rejects", metavar="FOLDER", help="Write rejected lines to this folder, as JSON lines."),
+    ] = None
+    work: Annotated[
+        Path | None, typer.Option("--work", metavar="FOLDER", help="Empty folder shared by driver and executors.")
+    ] = None
+
+    def check(self, paths: list[str], master: str) -> None:
+        """Raise `ConfigError` for options that contradict each other, and for missing files."""
+        if bool(paths) == (self.subscribe is not None):
+            raise ConfigError("give files to analyse, or a topic with --subscribe", paths=paths)
+        for path in paths:
+            if "://" not in path and not Path(path).exists():
+                raise ConfigError("no such file", path=path)
+        if not master.startswith("local") and self.work is None:
+            raise ConfigError("on a cluster give a folder shared by driver and executors: --work", master=master)
+
+    def request(self, paths: list[str]) -> AnalysisRequest:
+        """Return the events and strategies to evaluate."""
+        from thinwire.analysis import AnalysisRequest, Goal
+
+        lingers = _numbers(self.linger, "linger")
+        levels = _numbers(self.levels, "levels")
+        return AnalysisRequest(
+            self.topic or self.subscribe or _topic_name(paths),
+            strategies=_strategies(read_tolerances(self.tolerance), levels, lingers, _packings(self.packing)),
+            goal=Goal(_level_name(self.level), max(lingers) if self.max_linger is None else self.max_linger),
+            share=self.train,
+            dimensions=read_names(self.source),
+            time=self.time,
+            rate=self.rate,
+            schema=read_schema(self.schema),
+            chunk=self.chunk,
+        )
 
 
 @with_options
 def analyze(
     paths: PathsArgument = None,
-    topic: TopicOption = None,
-    subscribe: SubscribeOption = None,
-    servers: ServersOption = None,
-    time: TimeOption = None,
-    source: SourceOption = None,
-    rate: RateOption = None,
-    schema: SchemaFileOption = None,
-    tolerance: TolerancesOption = None,
-    levels: LevelsOption = "0,0.1,0.5,1",
-    linger: LingersOption = "0.005,0.1",
-    packing: PackingOption = "none,dictionary",
-    max_linger: MaxLingerOption = None,
-    level: LevelOption = None,
-    train: ShareOption = 0.5,
-    chunk: ChunkOption = 200_000,
-    report: ReportOption = None,
-    plan: PlanOption = None,
-    rejects: RejectsOption = None,
-    work: WorkOption = None,
+    *,
+    options: AnalyzeOptions,
     master: MasterOption = "local[*]",
     credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
@@ -140,65 +166,32 @@ def analyze(
     thinwire analyze lake/rooms --time ts --source room --linger 0.005,0.1,1
     thinwire analyze --subscribe building.rooms --servers nats://broker:4222
     """
-    from thinwire.analysis import AnalysisRequest, Goal, render_page
+    from thinwire.analysis import render_page
     from thinwire.topics.topic_plan import write_plan
 
     output = Output(json)
-    _check(paths, subscribe, master, work)
-    lingers = _numbers(linger, "linger")
-    request = AnalysisRequest(
-        topic or subscribe or _topic_name(paths or []),
-        strategies=_strategies(read_tolerances(tolerance), _numbers(levels, "levels"), lingers, _packings(packing)),
-        goal=Goal(_level_name(level), max(lingers) if max_linger is None else max_linger),
-        share=train,
-        dimensions=read_names(source),
-        time=time,
-        rate=rate,
-        schema=read_schema(schema),
-        chunk=chunk,
-    )
-    with progress_bar(f"analysing {request.topic}") as progress:
-        options: dict[str, Any] = {"work": work, "rejects": rejects, "progress": progress}
-        found = _run(master, paths or [], subscribe, BrokerAccess(servers or "", credentials), request, options)
+    options.check(paths or [], master)
+    found = _run(master, paths or [], options, BrokerAccess(options.servers, credentials))
     command = shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""
     found = replace(found, command=command, version=installed_version())
-    if report is not None:
-        write_atomically(report, render_page(found))
-    if plan is not None:
-        write_atomically(plan, write_plan(found.to_plan()))
-    show(output, found, {"report": report, "plan": plan, "rejects": rejects})
+    if options.report is not None:
+        write_atomically(options.report, render_page(found))
+    if options.plan is not None:
+        write_atomically(options.plan, write_plan(found.to_plan()))
+    show(output, found, {"report": options.report, "plan": options.plan, "rejects": options.rejects})
     if not found.is_guarantee_met:
         raise typer.Exit(1)
 
 
-def _run(
-    master: str,
-    paths: list[str],
-    subscribe: str | None,
-    access: BrokerAccess,
-    request: AnalysisRequest,
-    options: dict[str, Any],
-) -> AnalysisReport:
+def _run(master: str, paths: list[str], options: AnalyzeOptions, access: BrokerAccess) -> AnalysisReport:
     from thinwire.spark.jobs import analyze as job
-    from thinwire.spark.session import session
 
-    spark = session(master, app="thinwire analyze")
-    try:
-        if subscribe is None:
-            return job.analyze(spark, paths, request, **options)
-        return job.analyze_topic(spark, access.url, subscribe, request, **options, **access.options())
-    finally:
-        spark.stop()
-
-
-def _check(paths: list[str] | None, subscribe: str | None, master: str, work: Path | None) -> None:
-    if bool(paths) == (subscribe is not None):
-        raise ConfigError("give files to analyse, or a topic with --subscribe", paths=paths or [])
-    for path in paths or ():
-        if "://" not in path and not Path(path).exists():
-            raise ConfigError("no such file", path=path)
-    if not master.startswith("local") and work is None:
-        raise ConfigError("on a cluster give a folder shared by driver and executors: --work", master=master)
+    request = options.request(paths)
+    with progress_bar(f"analysing {request.topic}") as progress, spark_session(master, "thinwire analyze") as spark:
+        settings: dict[str, Any] = {"work": options.work, "rejects": options.rejects, "progress": progress}
+        if options.subscribe is None:
+            return job.analyze(spark, paths, request, **settings)
+        return job.analyze_topic(spark, access.url, options.subscribe, request, **settings, **access.options())
 
 
 def _strategies(

@@ -1,5 +1,7 @@
 """Comparison of bounds with the errors that audit frames measured, for `thinwire sub --audit`.
 
+An audit frame contains the exact values of an event, so that a subscriber can measure the errors of its own values.
+
 >>> report = AuditReport()
 >>> report.add(Audit("p1", ("T1",), 7, {"t": 0.25}, {"t": 0.5}, {"t": 205}))
 >>> report.add(Audit("p1", ("T1",), 9, {"t": 0.75}, {"t": 0.5}, {"t": 212}))
@@ -9,13 +11,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from thinwire.cli.output import Output
 from thinwire.codec import Audit
 from thinwire.ledger.histogram import Histogram
-from thinwire.ledger.row import Deviation
 
 _COLUMNS = ("property", "tolerance", "bound", "audits", "largest", "p99", "broken")
 _NO_AUDITS = "no audit frames arrived: topics registered with audit_every=N send one in N events as an audit frame"
@@ -23,10 +25,12 @@ _NO_AUDITS = "no audit frames arrived: topics registered with audit_every=N send
 
 @dataclass(frozen=True)
 class PropertyAudit:
-    """Audit result of one property.
+    """Audit result of one property. The fields are the columns of the table and the keys of the JSON document.
 
-    bound: the largest bound, None if an event came without a bound
-    broken: values with an error above their bound
+    bound: the largest bound, None if an event had no bound
+    audits: number of audit frames
+    largest, p99: the largest error, and the 99th percentile of the errors
+    broken: number of values with an error above their bound
     """
 
     property: str
@@ -38,39 +42,27 @@ class PropertyAudit:
     broken: int
 
 
-@dataclass
-class _Measured:
-    """Errors of one property."""
-
-    always_bounded: bool = True
-    bound: float = 0.0
-    deviation: Deviation = field(default_factory=Deviation)
-    errors: Histogram = field(default_factory=Histogram)
-
-    def add(self, error: float, bound: float | None) -> None:
-        self.errors.add(error)
-        if bound is None:
-            self.always_bounded = False
-            return
-        self.bound = max(self.bound, bound)
-        self.deviation.add(error, bound)
-
-
 class AuditReport:
     """Errors per property, collected from audit frames."""
 
     def __init__(self) -> None:
-        self._measured: dict[str, _Measured] = {}
+        self._errors: dict[str, Histogram] = {}
+        self._bounds: dict[str, float | None] = {}
+        """the largest bound by property, None if an event had no bound"""
+        self._violations: Counter[str] = Counter()
 
     @property
-    def broken(self) -> bool:
+    def has_violations(self) -> bool:
         """Whether a value had an error above its bound."""
-        return any(measured.deviation.broken for measured in self._measured.values())
+        return self._violations.total() > 0
 
     def add(self, audit: Audit) -> None:
         """Add the errors of one audit frame."""
         for name, error in audit.errors.items():
-            self._measured.setdefault(name, _Measured()).add(error, audit.bound.get(name))
+            self._errors.setdefault(name, Histogram()).add(error)
+            bound, largest = audit.bound.get(name), self._bounds.get(name, 0.0)
+            self._bounds[name] = None if bound is None or largest is None else max(largest, bound)
+            self._violations[name] += bound is not None and error > bound
 
     def rows(self, tolerances: Mapping[str, float]) -> list[PropertyAudit]:
         """Return the results of the properties with a tolerance."""
@@ -78,13 +70,13 @@ class AuditReport:
             PropertyAudit(
                 name,
                 tolerances[name],
-                measured.bound if measured.always_bounded else None,
-                measured.errors.count,
-                max(measured.errors.most, 0.0),
-                measured.errors.quantile(0.99),
-                measured.deviation.broken,
+                self._bounds[name],
+                errors.count,
+                errors.most,
+                errors.quantile(0.99),
+                self._violations[name],
             )
-            for name, measured in self._measured.items()
+            for name, errors in self._errors.items()
             if name in tolerances
         ]
 

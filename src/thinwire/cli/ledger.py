@@ -11,21 +11,21 @@ import typer
 
 from thinwire.analysis.ledger_files import read
 from thinwire.cli.output import JsonOption, Output
-from thinwire.ledger import Row, merge, to_document
+from thinwire.ledger import Histogram, Row, merge, to_document
 
 ledger = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 class Grouping(StrEnum):
-    """Dimension to sum rows by."""
+    """Column whose values get one row each; the other columns are summed."""
 
     TOPIC = "topic"
     LINK = "link"
     CLASS = "class"
 
 
-_File = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
-_By = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this.")]
+FileArgument = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
+GroupingOption = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this column.")]
 _KEYS = ("run", "topic", "link", "class", "role")
 
 
@@ -35,7 +35,7 @@ def _ledger() -> None:
 
 
 @ledger.command()
-def show(file: _File, by: _By = None, json: JsonOption = False) -> None:
+def show(file: FileArgument, by: GroupingOption = None, json: JsonOption = False) -> None:
     """Print a ledger: frame and link bytes, errors relative to their bounds, latencies."""
     output = Output(json)
     rows = list(read(file))
@@ -52,7 +52,7 @@ def show(file: _File, by: _By = None, json: JsonOption = False) -> None:
 def group_rows(rows: Iterable[Row], by: Grouping) -> list[Row]:
     """Return one row per run, role and value of `by`.
 
-    Runs and roles are not summed: a run may be the baseline of another, and both ends count the same message.
+    Rows of different runs and roles are not summed: runs are compared, and both ends count the same message.
     """
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
@@ -67,15 +67,15 @@ def figures(row: Row) -> dict[str, Any]:
         "raw B": row.raw_bytes,
         "frame B": row.frame_bytes,
         "link B": row.link_bytes,
-        "saved": _percent(row.saved),
+        "saved": None if row.saved is None else f"{row.saved:.1%}",
         "max error": _relative_error(row),
-        "sent p50/p99 ms": _spread(row, "latency_sent"),
-        "virtual p50/p99 ms": _spread(row, "latency_virtual"),
+        "sent p50/p99 ms": _latency(row.latency_sent),
+        "virtual p50/p99 ms": _latency(row.latency_virtual),
     }
 
 
 def derived(row: Row) -> dict[str, Any]:
-    """Return derived figures of a row for the JSON document."""
+    """Return the figures that are computed from a row, for the JSON document."""
     return {
         "frame_bytes": row.frame_bytes,
         "saved": row.saved,
@@ -94,22 +94,17 @@ def _key(row: Row, name: str) -> str:
     return str(getattr(row, "class_" if name == "class" else name))
 
 
-def _percent(share: float | None) -> str | None:
-    return None if share is None else f"{share:.1%}"
-
-
 def _relative_error(row: Row) -> str | None:
-    """Return the largest error in percent of its bound, and the number of values above theirs."""
+    """Return the largest error in percent of its bound, and the number of values above their bound."""
     if row.error_max is None:
         return None
     return f"{row.error_max:.0%}" + (f", {row.broken:,} BROKEN" if row.broken else "")
 
 
-def _spread(row: Row, name: str) -> str | None:
-    spread = getattr(row, name)
-    if not spread.count:
-        return None
-    return f"{_milliseconds(spread.quantile(0.5))} / {_milliseconds(spread.quantile(0.99))}"
+def _latency(histogram: Histogram) -> str | None:
+    """Return the median and the 99th percentile."""
+    median, high = histogram.quantile(0.5), histogram.quantile(0.99)
+    return None if median is None or high is None else f"{_milliseconds(median)} / {_milliseconds(high)}"
 
 
 def _milliseconds(seconds: float) -> str:

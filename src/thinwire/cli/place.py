@@ -32,14 +32,14 @@ place = typer.Typer(
 )
 
 PromiseOption = Annotated[str, typer.Option("--promise", help="Default latency limit of topics, such as p90=1s.")]
-TogetherOption = Annotated[int, typer.Option("-k", help="Largest number of topics per host.", min=1)]
+MaxTopicsOption = Annotated[int, typer.Option("-k", help="Largest number of topics per host.", min=1)]
 ModelOption = Annotated[
     Path | None, typer.Option("--model", help="Latency model file; default: the model of simulated hosts.")
 ]
-FunctionsOption = Annotated[
+EdgeTopicsOption = Annotated[
     Path, typer.Option("--topics", help="TOML file: [[topic]] name, function, rate, interval, promise...")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the assignment without applying it.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the new assignment without applying it.")]
 SaveOption = Annotated[bool, typer.Option("--save", help="Also release hosts that are not needed.")]
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to explain.")]
 
@@ -50,11 +50,11 @@ class PlacementOptions:
 
     topics: Annotated[Path, typer.Option("--topics", help="TOML file: [[topic]] name, rate, interval, promise.")]
     hosts: Annotated[Path, typer.Option("--hosts", help="TOML file: [[host]] name, cores, speed, contention, count.")]
-    host: Annotated[list[str] | None, typer.Option("--host", help="Use only this kind of host; may be repeated.")] = (
+    host: Annotated[list[str] | None, typer.Option("--host", help="Use only hosts of this kind; may be repeated.")] = (
         None
     )
     promise: PromiseOption = "p90=1s"
-    k: Annotated[int, typer.Option("-k", help="Largest number of topics per host.")] = 6
+    k: MaxTopicsOption = 6
     model: ModelOption = None
 
     def read(self) -> tuple[list[TopicLoad], list[Host], MonotoneModel]:
@@ -66,11 +66,11 @@ class PlacementOptions:
 @place.command("apply")
 @with_options
 def apply_(
-    topics: FunctionsOption,
+    topics: EdgeTopicsOption,
     *,
     broker: BrokerAccess,
     promise: PromiseOption = "p90=1s",
-    k: TogetherOption = 6,
+    k: MaxTopicsOption = 6,
     model: ModelOption = None,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
@@ -87,12 +87,12 @@ def apply_(
     output.table("would be assigned" if dry_run else "assigned", APPLY_COLUMNS, rows)
     moved = sum(host != before.get(topic) for topic, host in hosts.items())
     output.note(f"{len(set(hosts.values()))} hosts, {moved} topics {'would move' if dry_run else 'move'}.")
-    output.document({"hosts": hosts, "before": before, "applied": not dry_run, **_facts(plan)})
+    output.document({"hosts": hosts, "before": before, "applied": not dry_run, **_optimality(plan)})
 
 
 @place.command("run")
 @with_options
-def run_(*, broker: BrokerAccess, k: TogetherOption = 6, model: ModelOption = None, save: SaveOption = False) -> None:
+def run_(*, broker: BrokerAccess, k: MaxTopicsOption = 6, model: ModelOption = None, save: SaveOption = False) -> None:
     """Monitor latency limits and move topics, until Ctrl-C or SIGTERM. If several controllers run, only one is active.
 
     \b
@@ -112,12 +112,12 @@ def propose_(*, options: PlacementOptions, json: JsonOption = False) -> None:
     output = Output(json)
     topics, hosts, model = options.read()
     plan = propose(topics, hosts, model, options.k)
-    harder = tightened(topics, hosts, model, options.k)
+    tighter = tightened(topics, hosts, model, options.k)
     loads = {topic.name: topic for topic in topics}
     rows = [row for assignment in plan.assignments for row in _assignment_rows(assignment, loads)]
     output.table("placement", COLUMNS, rows)
-    _print_plan(output, plan, model, harder)
-    output.document(_document(plan, model, harder))
+    _print_plan(output, plan, model, tighter)
+    output.document(_document(plan, model, tighter))
 
 
 @place.command("explain")
@@ -131,7 +131,7 @@ def explain_(topic: TopicArgument, *, options: PlacementOptions, json: JsonOptio
     output = Output(json)
     topics, hosts, model = options.read()
     if topic not in {known.name for known in topics}:
-        raise ConfigError("no such topic", field="TOPIC", value=topic, file=str(options.topics))
+        raise ConfigError("no such topic in the file of --topics", field="TOPIC", value=topic, file=str(options.topics))
     found = explain(topic, propose(topics, hosts, model, options.k), topics, model)
     for sentence in found.sentences:
         output.note(sentence)
@@ -144,8 +144,8 @@ def read_promise(text: str) -> float:
     >>> read_promise("p90=1s"), read_promise("p90=250ms")
     (1.0, 0.25)
     """
-    name, _, duration = text.partition("=")
-    if name.strip() != "p90":
+    quantile, _, duration = text.partition("=")
+    if quantile.strip() != "p90":
         raise ConfigError("write it as p90=1s or p90=250ms", field="promise", value=text)
     return read_duration(duration)
 
@@ -176,7 +176,7 @@ async def _run_controller(output: Output, broker: BrokerAccess, model: MonotoneM
             await asyncio.create_task(controller.run())
 
 
-def _facts(plan: PlacementPlan | None) -> dict[str, Any]:
+def _optimality(plan: PlacementPlan | None) -> dict[str, Any]:
     return {} if plan is None else {"lower_bound": plan.lower_bound, "gap": plan.gap, "complete": plan.complete}
 
 
@@ -189,20 +189,20 @@ def _assignment_rows(assignment: HostAssignment, topics: dict[str, TopicLoad]) -
     return rows
 
 
-def _print_plan(output: Output, plan: PlacementPlan, model: MonotoneModel, harder: dict[float, int | None]) -> None:
+def _print_plan(output: Output, plan: PlacementPlan, model: MonotoneModel, tighter: dict[float, int | None]) -> None:
     proof = "the minimum under this model" if plan.gap == 0 else f"{plan.gap} more than the lower bound"
     output.note(f"{len(plan.assignments)} hosts, lower bound {plan.lower_bound}: {proof}.")
-    for share, count in harder.items():
+    for share, count in tighter.items():
         needed = "not feasible: a topic exceeds it even alone" if count is None else f"{count} hosts"
         output.note(f"limits multiplied by {share:g}: {needed}.")
     origin = "; ".join(f"{name}: {value}" for name, value in model.origin.items() if not isinstance(value, dict))
     output.note(f"margin: {100 * model.margin.kept:g} % of runs are below it. Model: {origin or 'unknown origin'}.")
 
 
-def _document(plan: PlacementPlan, model: MonotoneModel, harder: dict[float, int | None]) -> dict[str, Any]:
+def _document(plan: PlacementPlan, model: MonotoneModel, tighter: dict[float, int | None]) -> dict[str, Any]:
     assignments = [
         {"host": host.host, "kind": host.kind.name, "topics": host.topics, "p90": host.p90, "bounds": host.bounds}
         for host in plan.assignments
     ]
-    facts = {"hosts": len(plan.assignments), **_facts(plan), "k": plan.k, "tightened": harder}
+    facts = {"hosts": len(plan.assignments), **_optimality(plan), "k": plan.k, "tightened": tighter}
     return {**facts, "assignments": assignments, "model": dict(model.origin)}

@@ -41,14 +41,14 @@ BOUND_EXCEEDED = 1
 
 
 class Emit(StrEnum):
-    """Which events are printed."""
+    """Which events are delivered."""
 
     ALL = "all"
     CHANGES = "changes"
 
 
-class PrintCadence(StrEnum):
-    """When events are printed."""
+class Cadence(StrEnum):
+    """When values are delivered."""
 
     EVENT = "event"
     TICK = "tick"
@@ -56,11 +56,12 @@ class PrintCadence(StrEnum):
 
 @dataclass(frozen=True)
 class SubscribeOptions:
-    """Options that select events."""
+    """What is requested of the topic."""
 
     tolerances: ToleranceOptions
     properties: Annotated[
-        str | None, typer.Option("--properties", metavar="A,B", help="Only these, besides dimensions and time.")
+        str | None,
+        typer.Option("--properties", metavar="A,B", help="Properties to deliver besides dimensions and time."),
     ] = None
     sources: Annotated[
         list[str] | None,
@@ -74,11 +75,12 @@ class SubscribeOptions:
         Emit.ALL
     )
     cadence: Annotated[
-        PrintCadence, typer.Option("--cadence", help="On arrival, or every second with predictions for quiet sources.")
-    ] = PrintCadence.EVENT
+        Cadence,
+        typer.Option("--cadence", help="Print on arrival, or predicted values every second as well."),
+    ] = Cadence.EVENT
     durable: Annotated[
         str | None,
-        typer.Option("--durable", metavar="NAME", help="Resume under this name after the last printed event."),
+        typer.Option("--durable", metavar="NAME", help="Name; resume after the last event printed for it."),
     ] = None
     start: Annotated[
         str, typer.Option("--start", metavar="POSITION", help="latest, earliest, an offset of the log, or an ISO time.")
@@ -105,7 +107,7 @@ class SubscribeOptions:
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """Options of the output."""
+    """What is printed, and when the command ends."""
 
     count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many events.", min=1)] = None
     seconds: SecondsOption = None
@@ -133,11 +135,11 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
     thinwire sub building.rooms --durable archive --start earliest > archive.jsonl
     """
     if output.json and not output.audit:
-        raise ConfigError("--json requires --audit: events are printed as JSON already")
+        raise ConfigError("--json requires --audit: add --audit, or omit --json; events are printed as JSON anyway")
     request, sources = options.read(), read_pairs(options.sources, "--sources")
     report = AuditReport()
     interrupted = run(_subscribe(topic, request, sources, broker, output, report))
-    if output.audit and report.broken:
+    if output.audit and report.has_violations:
         raise typer.Exit(BOUND_EXCEEDED)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -151,7 +153,7 @@ async def _subscribe(
     output: PrintOptions,
     report: AuditReport,
 ) -> bool:
-    """Print events until the count or the time is reached. Return whether it was interrupted."""
+    """Print events until the count or the time is reached. Return whether Ctrl-C was pressed."""
 
     def on_notice(notice: Notice) -> None:
         print_notice(notice)
@@ -169,7 +171,7 @@ async def _subscribe(
 
 
 async def _print_events(events: Subscription, output: PrintOptions) -> None:
-    """Print events until the count is reached. Requesting the next batch acknowledges one, so each is flushed first."""
+    """Print events until the count is reached. Each batch is flushed, because reading the next one acknowledges it."""
     printed = 0
     async with aclosing(_single_event_batches(events) if output.count else events.batches()) as batches:
         async for batch in batches:
