@@ -1,8 +1,8 @@
 """Sensors, schema and event stream of the building's plants.
 
-A reading is the value of the plant model plus a slowly varying error. A sensor reports a whole number of steps. Its
-report changes when the reading differs from it by more than half a step and a margin. Without the margin, a value
-between two steps would flicker. Energy meters report only when they are polled.
+A signal is a value of the plant model; a reading is the signal plus a slowly varying error. A sensor reports ticks,
+which are whole numbers of steps. The report changes when the reading differs from it by more than half a step and a
+margin. Without the margin, reports of a value between two steps would alternate. Energy meters are read every 30 s.
 
 A seed gives the same stream on every machine: the random numbers are the raw output of PCG64, whose sequence NumPy
 guarantees. Batches and single events have the same values. Memory holds one block of each plant.
@@ -23,28 +23,42 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from thinwire.demo.building.plant_model import CHANCES, DAY, Chance, Factor, Status, Vector, first_state, run
+from thinwire.demo.building.plant_model import (
+    DAY,
+    RANDOM_NUMBERS,
+    Factor,
+    RandomNumber,
+    Status,
+    Vector,
+    first_state,
+    run,
+)
 from thinwire.errors import ConfigError
 from thinwire.schema import Kind, Property, Role, Schema
 
 Ticks = NDArray[np.int64]
+"""values of properties as whole numbers of steps"""
 
 BLOCK = 10_000
-"""rows of a batch"""
+"""largest number of rows of a batch"""
 MAX_SOURCES = 1_000
 MARGIN = 0.3
-"""part of a step by which a reading must pass the middle between two steps"""
+"""part of a step that a reading must exceed the middle between two steps by, before the report changes"""
 _START = 1_530_507_600
-"""2018-07-02T05:00:00Z, a summer morning, so that a short sample contains the sunrise"""
-_WORDS = CHANCES // 4
+"""2018-07-02T05:00:00Z, half an hour after the sunrise of the model: the values of a short sample change"""
+_WORDS = RANDOM_NUMBERS // 4
+"""64-bit words of the random generator for one second"""
 
 
 @dataclass(frozen=True)
 class Sensor:
     """A sensor of one signal.
 
-    numerator, denominator: the step; the denominator is a power of ten
-    noise: amplitude of the error; poll: seconds between two readings
+    name: name of the property
+    numerator, denominator: the step, numerator / denominator; the denominator is a power of ten
+    minimum, maximum: range of the property, in its unit
+    max_error: largest error of a reading, in the unit of the property
+    interval: seconds between two readings
     """
 
     name: str
@@ -53,8 +67,8 @@ class Sensor:
     denominator: int
     minimum: float
     maximum: float
-    noise: float = 0.0
-    poll: int = 1
+    max_error: float = 0.0
+    interval: int = 1
 
     @property
     def property(self) -> Property:
@@ -63,8 +77,8 @@ class Sensor:
         return Property(self.name, Kind.NUMBER, step=step, minimum=self.minimum, maximum=self.maximum, unit=self.unit)
 
 
-def _temperature(name: str, minimum: float = 0, maximum: float = 120, noise: float = 0.2) -> Sensor:
-    return Sensor(name, "qudt:DEG_C", 1, 10, minimum, maximum, noise)
+def _temperature(name: str, minimum: float = 0, maximum: float = 120, max_error: float = 0.2) -> Sensor:
+    return Sensor(name, "qudt:DEG_C", 1, 10, minimum, maximum, max_error)
 
 
 def _percent(name: str) -> Sensor:
@@ -72,12 +86,12 @@ def _percent(name: str) -> Sensor:
 
 
 SENSORS = (
-    Sensor("solar_irradiance", "qudt:W-PER-M2", 5, 1, 0, 1400, noise=20.0),
+    Sensor("solar_irradiance", "qudt:W-PER-M2", 5, 1, 0, 1400, max_error=20.0),
     _temperature("outdoor_temp", -20, 50),
     _temperature("solar_temp_1", -20, 180, 0.4),
     _temperature("solar_temp_2", -20, 180, 0.4),
     _temperature("solar_temp_3", -20, 180, 0.4),
-    Sensor("solar_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, noise=1.6),
+    Sensor("solar_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, max_error=1.6),
     _percent("solar_speed"),
     _temperature("hot_tank_1"),
     _temperature("hot_tank_2"),
@@ -85,14 +99,14 @@ SENSORS = (
     _temperature("hot_tank_4"),
     _temperature("cold_tank_1"),
     _temperature("cold_tank_2"),
-    _temperature("chiller_temp_1", noise=0.4),
-    _temperature("chiller_temp_2", noise=0.4),
-    _temperature("chiller_temp_3", noise=0.4),
-    _temperature("chiller_temp_4", noise=0.4),
-    _temperature("chiller_temp_5", noise=0.4),
-    Sensor("chiller_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, noise=1.6),
-    Sensor("chiller_power_in", "qudt:KiloW", 1, 10, 0, 120, noise=1.2),
-    Sensor("chiller_power_out", "qudt:KiloW", 1, 10, 0, 60, noise=1.2),
+    _temperature("chiller_temp_1", max_error=0.4),
+    _temperature("chiller_temp_2", max_error=0.4),
+    _temperature("chiller_temp_3", max_error=0.4),
+    _temperature("chiller_temp_4", max_error=0.4),
+    _temperature("chiller_temp_5", max_error=0.4),
+    Sensor("chiller_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, max_error=1.6),
+    Sensor("chiller_power_in", "qudt:KiloW", 1, 10, 0, 120, max_error=1.2),
+    Sensor("chiller_power_out", "qudt:KiloW", 1, 10, 0, 60, max_error=1.2),
     _percent("chiller_valve"),
     _percent("chiller_speed"),
     _temperature("room_temp_1", 0, 50),
@@ -100,15 +114,15 @@ SENSORS = (
     _temperature("room_temp_3", 0, 50),
     _percent("room_valve_1"),
     _percent("room_valve_2"),
-    Sensor("room_co2", "qudt:PPM", 5, 1, 0, 5000, noise=10.0),
-    Sensor("solar_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, poll=30),
-    Sensor("plant_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, poll=30),
-    Sensor("plant_power", "qudt:KiloW", 1, 100, 0, 20, noise=0.08),
+    Sensor("room_co2", "qudt:PPM", 5, 1, 0, 5000, max_error=10.0),
+    Sensor("solar_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, interval=30),
+    Sensor("plant_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, interval=30),
+    Sensor("plant_power", "qudt:KiloW", 1, 100, 0, 20, max_error=0.08),
 )
 """in the order of `Signal`"""
 STEPS = np.array([s.numerator / s.denominator for s in SENSORS])
-NOISE = np.array([s.noise for s in SENSORS])
-POLLS = np.array([s.poll for s in SENSORS])
+MAX_ERRORS = np.array([s.max_error for s in SENSORS])
+INTERVALS = np.array([s.interval for s in SENSORS])
 LOWEST = np.array([int(s.minimum * s.denominator) // s.numerator for s in SENSORS])
 
 PLANT_MODES = ("STANDBY", "SOLAR_CHARGING", "SOLAR_COOLING", "TANK_COOLING", "TANK_HEATING")
@@ -158,26 +172,26 @@ class PlantSensors:
     """
 
     def __init__(self) -> None:
-        self._errors = np.zeros(len(SENSORS))
+        self._errors = np.zeros(len(SENSORS))  # as fractions of the largest error, -1 to 1
         self._reported: Ticks | None = None
 
-    def read(self, signals: Vector, chances: Vector, second: int) -> Ticks:
-        """Return the reports for each row of signals, in steps."""
+    def read(self, signals: Vector, numbers: Vector, second: int) -> Ticks:
+        """Return the reports for each row of signals, one row per second, as ticks."""
         if self._reported is None:
             self._reported = np.floor(signals[0, : len(SENSORS)] / STEPS + 0.5).astype(np.int64)
         ticks = np.empty((len(signals), len(SENSORS)), np.int64)
-        _report(signals, chances, second, STEPS, NOISE, POLLS, LOWEST, self._errors, self._reported, ticks)
+        _report(signals, numbers, second, STEPS, MAX_ERRORS, INTERVALS, LOWEST, self._errors, self._reported, ticks)
         return ticks
 
 
 @njit(cache=True)
 def _report(
     signals: Vector,
-    chances: Vector,
+    numbers: Vector,
     second: int,
     steps: Vector,
-    noise: Vector,
-    polls: Ticks,
+    max_errors: Vector,
+    intervals: Ticks,
     lowest: Ticks,
     errors: Vector,
     reported: Ticks,
@@ -185,10 +199,10 @@ def _report(
 ) -> None:
     for row in range(len(ticks)):
         for j in range(len(steps)):
-            errors[j] += 0.1 * (2.0 * chances[row, j] - 1.0 - errors[j])
-            # a signal of zero, such as the flow of a pump that is off, has no noise
-            error = noise[j] * errors[j] if signals[row, j] != 0.0 else 0.0
-            if (second + row + j) % polls[j] == 0:
+            errors[j] += 0.1 * (2.0 * numbers[row, j] - 1.0 - errors[j])
+            # a signal of zero, such as the flow of a pump that is off, has no error
+            error = max_errors[j] * errors[j] if signals[row, j] != 0.0 else 0.0
+            if (second + row + j) % intervals[j] == 0:
                 reading = (signals[row, j] + error) / steps[j]
                 if abs(reading - reported[j]) > 0.5 + MARGIN:
                     reported[j] = max(lowest[j], int(np.floor(reading + 0.5)))
@@ -207,20 +221,20 @@ class BuildingPlant:
         self.name = f"karlsruhe-solar-cooling-{source + 1:02d}"
         self.controller = f"{self.name}-controller"
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
-        self._factors = 0.9 + 0.2 * self._chances(1)[0, : len(Factor)]
+        self._factors = 0.9 + 0.2 * self._random_numbers(1)[0, : len(Factor)]
         self._state = first_state()
         self._sensors = PlantSensors()
         self._second = 0
 
     def block(self, rows: int = BLOCK) -> pa.RecordBatch:
         """Return the next `rows` events."""
-        chances = self._chances(rows)
+        numbers = self._random_numbers(rows)
         values = np.empty((rows, max(Status) + 1))
         clock = _START % DAY + self._second
-        run(self._state, self._factors, clock, chances, values)
-        ticks = self._sensors.read(values, chances, clock)
+        run(self._state, self._factors, clock, numbers, values)
+        ticks = self._sensors.read(values, numbers, clock)
         columns = [
-            self._timestamps(chances[:, Chance.JITTER]),
+            self._timestamps(numbers[:, RandomNumber.JITTER]),
             pa.repeat(self.name, rows),
             pa.repeat(self.controller, rows),
             *(pa.array(ticks[:, j] * s.numerator / s.denominator) for j, s in enumerate(SENSORS)),
@@ -233,10 +247,10 @@ class BuildingPlant:
         self._second += rows
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
-    def _chances(self, rows: int) -> NDArray[np.float64]:
-        """Return random numbers in [0, 1), four per word. Those of a row do not depend on the size of the block."""
+    def _random_numbers(self, rows: int) -> NDArray[np.float64]:
+        """Return rows of random numbers in [0, 1), four per word. A row does not depend on the number of rows."""
         words = self._words.random_raw(rows * _WORDS).astype("<u8")
-        return words.view("<u2").reshape(rows, CHANCES) / 65_536.0
+        return words.view("<u2").reshape(rows, RANDOM_NUMBERS) / 65_536.0
 
     def _timestamps(self, chance: NDArray[np.float64]) -> pa.Array:
         """Return one timestamp per second, with a delay of up to 24 ms that is usually small."""
@@ -250,19 +264,19 @@ def _texts(members: tuple[str, ...], numbers: NDArray[np.float64]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbers.astype(np.int8), list(members)).dictionary_decode()
 
 
-class Maker(Protocol):
+class EventGenerator(Protocol):
     """Generates the events of one source."""
 
     def block(self, rows: int = BLOCK) -> pa.RecordBatch:
         """Return the next `rows` events."""
 
 
-def in_turn(makers: Sequence[Maker], events: int) -> Iterator[pa.RecordBatch]:
-    """Yield events of all sources in batches, one event of each source in turn."""
-    rounds = max(1, BLOCK // len(makers))
+def interleaved_batches(generators: Sequence[EventGenerator], events: int) -> Iterator[pa.RecordBatch]:
+    """Yield events of all sources in batches; one event of each source, then the next event of each source."""
+    rounds = max(1, BLOCK // len(generators))
     while events > 0:
-        rows = rounds * len(makers)
-        batch = _interleave([maker.block(rounds) for maker in makers])
+        rows = rounds * len(generators)
+        batch = _interleave([generator.block(rounds) for generator in generators])
         yield batch if rows <= events else batch.slice(0, events)
         events -= rows
 
@@ -275,8 +289,8 @@ def _interleave(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(blocks).take(order).combine_chunks().to_batches()[0]
 
 
-def check_request(events: int, seed: int, sources: int, first: int) -> None:
-    """Refuse a request with numbers outside their limits."""
+def check_limits(events: int, seed: int, sources: int, first: int) -> None:
+    """Raise `ConfigError` if a number is outside its limits."""
     limits = {"events": (events, 0), "sources": (sources, 1), "seed": (seed, 0), "first": (first, 0)}
     for name, (value, lowest) in limits.items():
         highest = MAX_SOURCES if name == "sources" else None
@@ -285,16 +299,16 @@ def check_request(events: int, seed: int, sources: int, first: int) -> None:
 
 
 def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield `events` events of `sources` plants, ordered by time, as Arrow batches of at most 10,000 rows.
+    """Yield `events` events of `sources` plants as Arrow batches of at most 10,000 rows.
 
-    Each plant reports once a second; several plants take turns. `first` is the index of the first plant: the k-th of
-    several publishers uses `batches(n, seed, first=k)`.
+    Each plant reports once a second. Several plants take turns, so the seconds of the timestamps ascend. `first` is the
+    index of the first plant: the k-th of several publishers uses `batches(n, seed, first=k)`.
 
     >>> [batch.num_rows for batch in batches(25_000, seed=1)]
     [10000, 10000, 5000]
     """
-    check_request(events, seed, sources, first)
-    return in_turn([BuildingPlant(seed, first + k) for k in range(sources)], events)
+    check_limits(events, seed, sources, first)
+    return interleaved_batches([BuildingPlant(seed, first + k) for k in range(sources)], events)
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:

@@ -34,19 +34,20 @@ Signal = IntEnum(
     """,
     start=0,
 )
-"""quantities measured by sensors, in the order of the event"""
+"""quantities measured by sensors, in the order of `SENSORS` in `building_stream`, which has the names in the event"""
 Status = IntEnum("Status", "SOLAR_PUMP TANK_HEATER PLANT_MODE CHILLER_MODE ALARM", start=32)
 """values reported without a sensor"""
-Hidden = IntEnum("Hidden", "CLOUD CLOUD_TARGET HAZE CHILLER_CLOCK NEXT_BED ALARM_CLOCK OCCUPIED", start=37)
-"""values that are not reported"""
-Chance = IntEnum("Chance", "CLOUD CLOUD_DEPTH ALARM ALARM_KIND PEOPLE JITTER", start=32)
-"""indexes of the random numbers of a second, which follow those of the sensors"""
+Hidden = IntEnum("Hidden", "CLOUD CLOUD_TARGET HAZE CHILLER_REMAINING NEXT_BED ALARM_REMAINING OCCUPIED", start=37)
+"""values that are not reported; CHILLER_REMAINING and ALARM_REMAINING are the seconds until a mode or an alarm ends"""
+RandomNumber = IntEnum("RandomNumber", "CLOUD CLOUD_DEPTH ALARM ALARM_KIND PEOPLE JITTER", start=32)
+"""indexes of the random numbers of a second that the model uses; the sensors use the numbers before them"""
 Factor = IntEnum("Factor", "COLLECTORS TANKS ROOMS WEATHER", start=0)
 """factors around 1 in which plants differ"""
 
 REPORTED = len(Signal) + len(Status)
 STATE = REPORTED + len(Hidden)
-CHANCES = 40
+RANDOM_NUMBERS = 40
+"""random numbers of one second; some are unused"""
 
 STANDBY, SOLAR_CHARGING, SOLAR_COOLING, TANK_COOLING, TANK_HEATING = range(5)
 OFF, COOLING_LEFT, HEAT_RECOVERY, COOLING_RIGHT = range(4)
@@ -69,17 +70,20 @@ def first_state() -> Vector:
 
 
 @njit(cache=True)
-def run(state: Vector, factors: Vector, second: int, chances: Vector, out: Vector) -> None:
-    """Simulate `len(out)` seconds from `second` of the first day; `state` is updated."""
+def run(state: Vector, factors: Vector, second: int, numbers: Vector, out: Vector) -> None:
+    """Simulate `len(out)` seconds from `second` of the first day: update `state`, write reported values to `out`.
+
+    numbers: one row of random numbers between 0 and 1 per second
+    """
     for row in range(len(out)):
         now = second + row
-        _weather(state, factors, now % DAY, chances[row])
+        _weather(state, factors, now % DAY, numbers[row])
         _collectors(state, factors, now)
         _tanks(state, factors)
         _chiller(state, now)
-        _rooms(state, factors, now % DAY, now, chances[row])
+        _rooms(state, factors, now % DAY, now, numbers[row])
         _meters(state)
-        _alarms(state, chances[row])
+        _alarms(state, numbers[row])
         out[row] = state[:REPORTED]
 
 
@@ -89,22 +93,22 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 @njit()
-def _bow(second: float, noon: float) -> float:
-    """Return the height of the sun over a day of 15 hours: a parabola, 0 at night."""
+def _sun_height(second: float, noon: float) -> float:
+    """Return the height of the sun, 1 at noon, 0 at night: a parabola over a day of 15 hours."""
     x = (second - noon) / 27_000.0
     return max(0.0, 1.0 - x * x)
 
 
 @njit()
-def _weather(s: Vector, factors: Vector, second: int, chances: Vector) -> None:
+def _weather(s: Vector, factors: Vector, second: int, numbers: Vector) -> None:
     if second == 0:
-        s[Hidden.HAZE] = 0.5 + 0.5 * chances[Chance.CLOUD_DEPTH]
-    if chances[Chance.CLOUD] < 0.0015:
-        clear = chances[Chance.CLOUD_DEPTH] < s[Hidden.HAZE] * factors[Factor.WEATHER] - 0.3
-        s[Hidden.CLOUD_TARGET] = 1.0 if clear else 0.3 + 0.7 * chances[Chance.CLOUD_DEPTH]
+        s[Hidden.HAZE] = 0.5 + 0.5 * numbers[RandomNumber.CLOUD_DEPTH]
+    if numbers[RandomNumber.CLOUD] < 0.0015:
+        clear = numbers[RandomNumber.CLOUD_DEPTH] < s[Hidden.HAZE] * factors[Factor.WEATHER] - 0.3
+        s[Hidden.CLOUD_TARGET] = 1.0 if clear else 0.3 + 0.7 * numbers[RandomNumber.CLOUD_DEPTH]
     s[Hidden.CLOUD] += 0.03 * (s[Hidden.CLOUD_TARGET] - s[Hidden.CLOUD])
-    s[Signal.IRRADIANCE] = 940.0 * _bow(second, 43_200.0) * s[Hidden.HAZE] * s[Hidden.CLOUD]
-    target = 13.0 + 10.0 * s[Hidden.HAZE] * _bow(second, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
+    s[Signal.IRRADIANCE] = 940.0 * _sun_height(second, 43_200.0) * s[Hidden.HAZE] * s[Hidden.CLOUD]
+    target = 13.0 + 10.0 * s[Hidden.HAZE] * _sun_height(second, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
     s[Signal.OUTDOOR] += (target - s[Signal.OUTDOOR]) / 3_600.0
 
 
@@ -113,20 +117,20 @@ def _collectors(s: Vector, factors: Vector, now: int) -> None:
     """Two fields, facing south and east, in one circuit. The pump speed follows the usable temperature difference."""
     sun = s[Signal.IRRADIANCE]
     east = sun * (1.25 if now % DAY < 43_200 else 0.75)
-    drawn = s[Signal.SOLAR_FLOW] / 60.0 * 3.7 / (720.0 * factors[Factor.COLLECTORS])
+    flow_share = s[Signal.SOLAR_FLOW] / 60.0 * 3.7 / (720.0 * factors[Factor.COLLECTORS])
     for field, light in ((Signal.SOUTH_FIELD, sun), (Signal.EAST_FIELD, east)):
         gain = (0.72 * light - 3.8 * (s[field] - s[Signal.OUTDOOR])) / 8_000.0
-        s[field] += gain - drawn * (s[field] - s[Signal.SOLAR_RETURN])
+        s[field] += gain - flow_share * (s[field] - s[Signal.SOLAR_RETURN])
     usable = 0.5 * (s[Signal.SOUTH_FIELD] + s[Signal.EAST_FIELD]) - s[Signal.HOT_4]
     if s[Status.SOLAR_PUMP] > 0.0:
         s[Status.SOLAR_PUMP] = 1.0 if usable > 3.0 else 0.0
     else:
         s[Status.SOLAR_PUMP] = 1.0 if usable > 10.0 and s[Signal.HOT_1] < 94.0 else 0.0
-    _drive_pump(s, usable, now)
+    _set_pump_speed(s, usable, now)
 
 
 @njit()
-def _drive_pump(s: Vector, usable: float, now: int) -> None:
+def _set_pump_speed(s: Vector, usable: float, now: int) -> None:
     if s[Status.SOLAR_PUMP] == 0.0:
         s[Signal.SOLAR_SPEED] = 0.0
         s[Signal.SOLAR_RETURN] += (22.0 - s[Signal.SOLAR_RETURN]) / 9_000.0
@@ -172,27 +176,27 @@ def _heater(s: Vector, layer: float) -> None:
 
 @njit()
 def _chiller(s: Vector, now: int) -> None:
-    """The chiller starts if the hot tank is hot and the cold tank is warm. The beds alternate every seven minutes."""
+    """Start the chiller if the hot tank is hot and the cold tank is warm. The beds alternate every seven minutes."""
     mode = s[Status.CHILLER_MODE]
     if mode == OFF:
         if s[Signal.HOT_1] > 68.0 and s[Signal.COLD_2] > 13.0:
-            _enter(s, s[Hidden.NEXT_BED], 420.0)
+            _set_chiller_mode(s, s[Hidden.NEXT_BED], 420.0)
     elif s[Signal.HOT_1] < 58.0 or s[Signal.COLD_2] < 7.0:
-        _enter(s, OFF, 0.0)
+        _set_chiller_mode(s, OFF, 0.0)
     else:
-        s[Hidden.CHILLER_CLOCK] -= 1.0
-        if s[Hidden.CHILLER_CLOCK] <= 0.0 and mode == HEAT_RECOVERY:
-            _enter(s, s[Hidden.NEXT_BED], 420.0)
-        elif s[Hidden.CHILLER_CLOCK] <= 0.0:
+        s[Hidden.CHILLER_REMAINING] -= 1.0
+        if s[Hidden.CHILLER_REMAINING] <= 0.0 and mode == HEAT_RECOVERY:
+            _set_chiller_mode(s, s[Hidden.NEXT_BED], 420.0)
+        elif s[Hidden.CHILLER_REMAINING] <= 0.0:
             s[Hidden.NEXT_BED] = COOLING_RIGHT if mode == COOLING_LEFT else COOLING_LEFT
-            _enter(s, HEAT_RECOVERY, 45.0)
+            _set_chiller_mode(s, HEAT_RECOVERY, 45.0)
     _circuits(s, now)
 
 
 @njit()
-def _enter(s: Vector, mode: float, seconds: float) -> None:
+def _set_chiller_mode(s: Vector, mode: float, seconds: float) -> None:
     s[Status.CHILLER_MODE] = mode
-    s[Hidden.CHILLER_CLOCK] = seconds
+    s[Hidden.CHILLER_REMAINING] = seconds
 
 
 @njit()
@@ -200,7 +204,7 @@ def _circuits(s: Vector, now: int) -> None:
     """Drive, recooling and chilled water. A fresh bed absorbs much heat, then less and less."""
     running = s[Status.CHILLER_MODE] != OFF
     recovering = s[Status.CHILLER_MODE] == HEAT_RECOVERY
-    wet = s[Signal.OUTDOOR] + 2.0
+    recooler_air = s[Signal.OUTDOOR] + 2.0
     if not running:
         for i in range(Signal.DRIVE_IN, Signal.RECOOL_OUT + 1):
             s[i] += (26.0 - s[i]) / 14_000.0
@@ -208,7 +212,7 @@ def _circuits(s: Vector, now: int) -> None:
     else:
         s[Signal.DRIVE_IN] += (s[Signal.HOT_1] - 0.5 - s[Signal.DRIVE_IN]) / 30.0
         s[Signal.DRIVE_OUT] += (s[Signal.DRIVE_IN] - (20.0 if recovering else 8.0) - s[Signal.DRIVE_OUT]) / 110.0
-        s[Signal.RECOOL_IN] += (wet + 6.0 - 0.04 * s[Signal.FAN_SPEED] - s[Signal.RECOOL_IN]) / 150.0
+        s[Signal.RECOOL_IN] += (recooler_air + 6.0 - 0.04 * s[Signal.FAN_SPEED] - s[Signal.RECOOL_IN]) / 150.0
         s[Signal.RECOOL_OUT] += (s[Signal.RECOOL_IN] + (9.0 if recovering else 4.5) - s[Signal.RECOOL_OUT]) / 110.0
         s[Signal.CHILLED] += (s[Signal.COLD_2] - (0.5 if recovering else 4.5) - s[Signal.CHILLED]) / 90.0
     _set_speeds(s, running, now)
@@ -230,16 +234,16 @@ def _set_speeds(s: Vector, running: bool, now: int) -> None:
 
 
 @njit()
-def _rooms(s: Vector, factors: Vector, second: int, now: int, chances: Vector) -> None:
+def _rooms(s: Vector, factors: Vector, second: int, now: int, numbers: Vector) -> None:
     """Sun and people heat the rooms, chilled ceilings cool two of them, the atrium follows the weather."""
     if now % 5_400 == 0:
         teaching = 28_000 < second < 64_000
-        s[Hidden.OCCUPIED] = 1.0 if teaching and chances[Chance.PEOPLE] < 0.7 else 0.0
+        s[Hidden.OCCUPIED] = 1.0 if teaching and numbers[RandomNumber.PEOPLE] < 0.7 else 0.0
     load = 0.0
     office = (Signal.OFFICE, Signal.OFFICE_VALVE, 0.3)
     hall = (Signal.LECTURE_HALL, Signal.HALL_VALVE, 1.0)
     for room, valve, people in (office, hall):
-        _ceiling(s, room, valve, now)
+        _control_valve(s, room, valve, now)
         cooling = s[valve] / 100.0 * 1.1 * (s[room] - s[Signal.COLD_1])
         heat = 0.009 * s[Signal.IRRADIANCE] + 4.0 * people * s[Hidden.OCCUPIED] + 0.5
         heat += 0.25 * (s[Signal.OUTDOOR] - s[room])
@@ -254,7 +258,7 @@ def _rooms(s: Vector, factors: Vector, second: int, now: int, chances: Vector) -
 
 
 @njit()
-def _ceiling(s: Vector, room: int, valve: int, now: int) -> None:
+def _control_valve(s: Vector, room: int, valve: int, now: int) -> None:
     opening = _clamp((s[room] - 23.0) * 60.0, 0.0, 100.0) // 5.0 * 5.0
     if now % 60 == 0 and abs(opening - s[valve]) > 5.0:
         s[valve] = opening
@@ -274,14 +278,14 @@ def _meters(s: Vector) -> None:
 
 
 @njit()
-def _alarms(s: Vector, chances: Vector) -> None:
+def _alarms(s: Vector, numbers: Vector) -> None:
     """Alarms of half an hour at random times, and the mode of the plant."""
-    s[Hidden.ALARM_CLOCK] -= 1.0
-    if s[Hidden.ALARM_CLOCK] <= 0.0:
+    s[Hidden.ALARM_REMAINING] -= 1.0
+    if s[Hidden.ALARM_REMAINING] <= 0.0:
         s[Status.ALARM] = 0.0
-    if chances[Chance.ALARM] < 0.0001:
-        s[Status.ALARM] = 1.0 + 7.0 * chances[Chance.ALARM_KIND] // 1.0
-        s[Hidden.ALARM_CLOCK] = 1_800.0
+    if numbers[RandomNumber.ALARM] < 0.0001:
+        s[Status.ALARM] = 1.0 + 7.0 * numbers[RandomNumber.ALARM_KIND] // 1.0
+        s[Hidden.ALARM_REMAINING] = 1_800.0
     pump = s[Status.SOLAR_PUMP] > 0.0
     if s[Status.CHILLER_MODE] != OFF:
         s[Status.PLANT_MODE] = SOLAR_COOLING if pump else TANK_COOLING

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thinwire.demo.building.building_stream import BLOCK, check_request, in_turn
+from thinwire.demo.building.building_stream import BLOCK, check_limits, interleaved_batches
 from thinwire.schema import Kind, Property, Role, Schema
 
 DAY_MINUTES = 390
@@ -146,8 +146,8 @@ def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> 
 
     `first` is the index of the first stock. A stock does not depend on the number of others.
     """
-    check_request(events, seed, sources, first)
-    return in_turn([Stock(seed, first + k) for k in range(sources)], events)
+    check_limits(events, seed, sources, first)
+    return interleaved_batches([Stock(seed, first + k) for k in range(sources)], events)
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:
@@ -158,7 +158,7 @@ def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterat
 
 def closes(minutes: int = DAY_MINUTES, seed: int = 1, source: int = 0) -> Integers:
     """Return the closes of one stock, in cents."""
-    check_request(minutes, seed, 1, source)
+    check_limits(minutes, seed, 1, source)
     return Stock(seed, source).closes(minutes)
 
 
