@@ -16,7 +16,7 @@ from thinwire_lab.placement.model_training import simulate_runs, store, store_pu
 from thinwire_lab.placement.published_model import PublishedModel
 from thinwire_lab.placement.queue_simulator import random_runs, simulate
 from thinwire_lab.placement.run_files import RUNS, write_runs
-from thinwire_lab.reproduce import find
+from thinwire_lab.reproduce.experiment import find
 from thinwire_lab.reproduce.placement import placement_cells as cells
 from thinwire_lab.reproduce.placement.placement_cells import (
     CLASSES,

@@ -42,11 +42,11 @@ def test_rates_are_measured():
     ("stream", "mfd", "mcf"), [(attack, 36.4, 34.9), (jumping, 16.9, 23.7)], ids=["attack", "jumps"]
 )
 def test_schemes_have_known_costs(stream, mfd, mcf):
-    """Filters touched a value, thresholds 1 to 63, against figures of another implementation."""
+    """Filters evaluations a value, thresholds 1 to 63, against figures of another implementation."""
     found = {cost.scheme: cost for cost in costs(stream(5000, seed=5), range(1, 64))}
-    assert found["SF"].touched == 63
-    assert found["MFD"].touched == pytest.approx(mfd, rel=0.05)
-    assert found["MCF"].touched == pytest.approx(mcf, rel=0.05)
+    assert found["SF"].evaluations == 63
+    assert found["MFD"].evaluations == pytest.approx(mfd, rel=0.05)
+    assert found["MCF"].evaluations == pytest.approx(mcf, rel=0.05)
     assert found["SRI"].fired == found["MCF"].fired < found["MFD"].fired
 
 

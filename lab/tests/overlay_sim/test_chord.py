@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.chord import Ring, hops, key_of, multicast, owners, range_multicast, route, routes
+from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, route, routes
+from thinwire_lab.overlay_sim.chord.ring_multicast import multicast, owners, range_multicast
 
 BITS = 8
 rings = st.sets(st.integers(0, (1 << BITS) - 1), min_size=1, max_size=60).map(lambda ids: Ring(ids, BITS))
@@ -22,7 +23,7 @@ crowded = st.integers(0, 200).flatmap(
 
 
 def by_hand(ring: Ring, key: int) -> int:
-    after = [n for n, at in enumerate(ring.ids) if at >= key % ring.size]
+    after = [n for n, at in enumerate(ring.ids) if at >= key % ring.keys]
     return after[0] if after else 0
 
 
@@ -55,7 +56,7 @@ def test_fingers_are_the_distinct_successors_of_doubling_distances(ring):
 
 @given(st.one_of(rings, crowded), st.data())
 def test_ways_end_at_the_owner_and_are_short(ring, data):
-    start, key = data.draw(st.integers(0, len(ring) - 1)), data.draw(st.integers(0, ring.size - 1))
+    start, key = data.draw(st.integers(0, len(ring) - 1)), data.draw(st.integers(0, ring.keys - 1))
     way = route(ring, start, key)
     assert (way[0], way[-1]) == (start, by_hand(ring, key))
     assert len(way) == len(set(way))
@@ -86,9 +87,9 @@ def test_a_multicast_takes_the_nodes_on_the_greedy_ways(ring, data):
 
 @given(st.one_of(rings, crowded), st.data())
 def test_range_multicast_reaches_the_owners_once(ring, data):
-    keys = st.integers(0, ring.size - 1)
+    keys = st.integers(0, ring.keys - 1)
     start, low, high = data.draw(st.integers(0, len(ring) - 1)), data.draw(keys), data.draw(keys)
-    span = range(low, low + (high - low) % ring.size + 1)
+    span = range(low, low + (high - low) % ring.keys + 1)
     wanted = {by_hand(ring, key) for key in span}
     assert set(owners(ring, low, high)) == wanted
     sent = range_multicast(ring, start, low, high)

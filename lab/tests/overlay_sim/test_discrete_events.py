@@ -6,35 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire_lab.overlay_sim.discrete_events import Kernel, Station
+from thinwire_lab.overlay_sim.discrete_events import EventScheduler, Station
 
 TIMES = st.lists(st.floats(0, 1e6), max_size=40)
 
 
 @given(TIMES)
 def test_everything_happens_once_in_order(times: list[float]) -> None:
-    world, seen = Kernel(), []
+    scheduler, seen = EventScheduler(), []
     for number, time in enumerate(times):
-        world.at(time, lambda number, time: seen.append((world.now, time, number)), number, time)
-    assert world.run() == len(times)
+        scheduler.at(time, lambda number, time: seen.append((scheduler.now, time, number)), number, time)
+    assert scheduler.run() == len(times)
     assert [(time, number) for _, time, number in seen] == sorted((time, n) for n, time in enumerate(times))
     assert all(now == time for now, time, _ in seen)
 
 
 @given(TIMES, st.floats(0, 1e6))
 def test_what_comes_later_stays_ahead(times: list[float], until: float) -> None:
-    world = Kernel()
+    scheduler = EventScheduler()
     for time in times:
-        world.at(time, lambda: None)
-    assert world.run(until) == sum(time <= until for time in times)
-    assert len(world) == sum(time > until for time in times)
-    assert world.now == until
+        scheduler.at(time, lambda: None)
+    assert scheduler.run(until) == sum(time <= until for time in times)
+    assert len(scheduler) == sum(time > until for time in times)
+    assert scheduler.now == until
 
 
 @pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
 def test_the_past_and_never_cannot_come(time: float) -> None:
     with pytest.raises(ValueError, match="before the current time"):
-        Kernel().at(time, lambda: None)
+        EventScheduler().at(time, lambda: None)
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 5)), max_size=30))
@@ -43,4 +43,4 @@ def test_a_station_does_one_thing_after_the_other(jobs: list[tuple[float, float]
     for now, seconds in sorted(jobs):
         free = max(free, now) + seconds
         assert station.work(seconds, now) == free
-    assert station.worked == pytest.approx(sum(seconds for _, seconds in jobs))
+    assert station.busy_seconds == pytest.approx(sum(seconds for _, seconds in jobs))

@@ -8,23 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.chord import Ring, multicast
-from thinwire_lab.overlay_sim.dissemination import (
-    SCHEMES,
-    ChurnCosts,
-    Model,
+from thinwire_lab.overlay_sim.chord.ring import Ring
+from thinwire_lab.overlay_sim.chord.ring_multicast import multicast
+from thinwire_lab.overlay_sim.dissemination.cost_model import Model
+from thinwire_lab.overlay_sim.dissemination.overlay_simulation import ChurnCosts, churn, simulate, sites
+from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
+from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     SourceDemands,
     SourceSite,
-    churn,
-    simulate,
-    sites,
-)
-from thinwire_lab.overlay_sim.dissemination.site_traffic import (
+    concatenate,
     count_messages,
     delivery_trees,
-    grouped,
-    joined,
-    repeated,
+    group_messages,
+    repeated_multicasts,
 )
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
@@ -55,15 +51,15 @@ def by_hand(site: SourceSite, senders: list[int], receivers: list[list[int]]) ->
 def test_a_multicast_costs_what_the_algorithm_sends(site):
     loads = np.zeros(len(site.ring), dtype=np.int64)
     senders, receivers = [0, 4, 0], [[0, 5, 9], [4, 6], [31]]
-    contacts = repeated([(s, np.array(to), 2) for s, to in zip(senders, receivers, strict=True)])
-    assert count_messages(site.routes, contacts, loads) == 2 * by_hand(site, senders, receivers) == loads.sum()
+    multicasts = repeated_multicasts([(s, np.array(to), 2) for s, to in zip(senders, receivers, strict=True)])
+    assert count_messages(site.routes, multicasts, loads) == 2 * by_hand(site, senders, receivers) == loads.sum()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=20))
 def test_messages_are_gathered_into_multicasts(pairs):
     order = sorted(pairs)
     events, receivers = (np.array([p[k] for p in order], dtype=np.int64) for k in (0, 1))
-    found = joined([grouped(events, events + 1, receivers), grouped(events, events, receivers)])
+    found = concatenate([group_messages(events, events + 1, receivers), group_messages(events, events, receivers)])
     half = len(found.senders) // 2
     groups = [found.receivers[a:b].tolist() for a, b in zip(found.starts, found.starts[1:], strict=False)]
     wanted = {event: sorted({r for e, r in pairs if e == event}) for event, _ in order}
@@ -77,7 +73,7 @@ def test_single_level_filters_send_everything_everywhere(site):
     traffic = SCHEMES["SF"](site, values)
     loads = np.zeros(len(site.ring), dtype=np.int64)
     every = by_hand(site, [0], [list(range(len(site.processors)))])
-    assert count_messages(site.routes, traffic.contacts, loads) == every * (len(values) - 1)
+    assert count_messages(site.routes, traffic.multicasts, loads) == every * (len(values) - 1)
 
 
 def test_the_index_notifies_only_delivering_nodes(site):
@@ -85,11 +81,11 @@ def test_the_index_notifies_only_delivering_nodes(site):
     fires = {int(c): set(greedy(values[1:], int(c), int(values[0])).tolist()) for c in site.thresholds}
     wanted = 0
     for event in range(len(values) - 1):
-        hosts = {int(site.places[rank]) for rank, at in enumerate(fires.values()) if event in at}
+        hosts = {int(site.processor_of[rank]) for rank, at in enumerate(fires.values()) if event in at}
         wanted += by_hand(site, [0], [sorted(hosts)]) if hosts else 0
     traffic = SCHEMES["SRI"](site, values)
-    assert count_messages(site.routes, traffic.contacts, np.zeros(len(site.ring), dtype=np.int64)) == wanted
-    assert traffic.delivered.tolist() == [len(fires[int(c)]) for c in site.thresholds]
+    assert count_messages(site.routes, traffic.multicasts, np.zeros(len(site.ring), dtype=np.int64)) == wanted
+    assert traffic.fired.tolist() == [len(fires[int(c)]) for c in site.thresholds]
 
 
 def test_a_safe_region_tree_visits_what_fires_and_hears_back(site):
@@ -98,8 +94,8 @@ def test_a_safe_region_tree_visits_what_fires_and_hears_back(site):
     assert fired == 1
     # Of the three nodes above the first processor two live with it; the root hears from the third.
     assert traffic.replies.tolist() == [1, *[0] * len(site.processors)]
-    assert traffic.chains[0] == (0, 0, 0)
-    assert traffic.chains[-1] == (16, 28, 31)
+    assert traffic.paths[0] == (0, 0, 0)
+    assert traffic.paths[-1] == (16, 28, 31)
 
 
 def test_when_everything_fires_the_index_is_as_dear_as_sending_everything():
@@ -108,10 +104,10 @@ def test_when_everything_fires_the_index_is_as_dear_as_sending_everything():
 
 
 def test_exact_schemes_deliver_the_same(everything):
-    assert len({everything[name].length for name in EXACT}) == 1
+    assert len({everything[name].fired_thresholds for name in EXACT}) == 1
     assert len({everything[name].delivery for name in ("SF", "SRT", "SRI")}) == 1
     assert everything["MCF"].delivery == pytest.approx(everything["SF"].delivery, rel=0.1)
-    assert everything["MFD"].length != everything["SF"].length
+    assert everything["MFD"].fired_thresholds != everything["SF"].fired_thresholds
 
 
 def test_the_schemes_stand_in_the_order_of_the_theory(everything):
@@ -137,9 +133,9 @@ def test_costs_grow_with_the_logarithm_of_the_ring():
 
 
 def test_delivery_trees_are_multicasts(site):
-    trees = delivery_trees(site, site.places)
+    trees = delivery_trees(site, site.processor_of)
     for rank in (0, 20, len(site.thresholds) - 1):
-        host = int(site.processors[site.places[rank]])
+        host = int(site.processors[site.processor_of[rank]])
         nodes = site.demands.nodes[site.demands.thresholds == site.thresholds[rank]].tolist()
         sent = multicast(site.ring, host, nodes)
         assert trees.messages[rank] == len(sent) - 1
@@ -152,7 +148,7 @@ def test_delivery_trees_are_multicasts(site):
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(1, 5), st.integers(0, 2**32))
 def test_any_ring_and_any_thresholds_will_do(nodes, subscriptions, largest, seed):
     found = simulate(nodes, {"AAA": stream(1, 30)}, subscriptions, seed=seed, model=Model(largest=largest))
-    assert len({found[name].length for name in EXACT}) == 1
+    assert len({found[name].fired_thresholds for name in EXACT}) == 1
     assert found["SRI"].maintenance <= found["SF"].maintenance
 
 
@@ -168,11 +164,11 @@ def test_churn_hurts_and_copies_help(scheme):
     wild = churn(150, values, 400, 0.10, scheme)
     kept = churn(150, values, 400, 0.10, scheme, copies=True)
     assert calm.missed < wild.missed
-    assert calm.astray < wild.astray < 0.2
-    assert calm.handed < wild.handed
-    assert kept.registered < wild.registered
-    assert kept.extra == 0
-    assert (wild.extra == 0) == (scheme == "SRI")
+    assert calm.beyond_threshold < wild.beyond_threshold < 0.2
+    assert calm.handovers < wild.handovers
+    assert kept.registrations < wild.registrations
+    assert kept.unnecessary == 0
+    assert (wild.unnecessary == 0) == (scheme == "SRI")
 
 
 def test_filters_below_others_miss_more():

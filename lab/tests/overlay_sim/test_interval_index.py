@@ -49,9 +49,8 @@ def pairs_of(answer):
 def test_a_batch_fires_what_single_filters_deliver(values, thresholds, start):
     index = IntervalIndex(thresholds, start)
     assert pairs_of(index.offer_many(values)) == expected(values, thresholds, start)
-    names, centres = index.centres()
-    assert names.tolist() == sorted(thresholds)
-    for name, centre in zip(names.tolist(), centres.tolist(), strict=True):
+    assert index.thresholds.tolist() == sorted(thresholds)
+    for name, centre in zip(index.thresholds.tolist(), index.centres.tolist(), strict=True):
         places = greedy(values, name, start)
         assert centre == (values[places[-1]] if places.size else start)
 
@@ -61,29 +60,8 @@ def test_values_one_by_one_and_in_batches_are_the_same(values, thresholds, data)
     cut = data.draw(st.integers(0, len(values)))
     index = IntervalIndex(thresholds, 0)
     singles = [(at, c) for at, value in enumerate(values[:cut].tolist()) for c in index.offer(value).tolist()]
-    index = IntervalIndex.restore(*index.centres())
     rest = [(at + cut, c) for at, c in pairs_of(index.offer_many(values[cut:]))]
     assert singles + rest == expected(values, thresholds, 0)
-
-
-@given(STREAMS, SETS, st.data())
-def test_thresholds_come_and_go(values, thresholds, data):
-    index = IntervalIndex(thresholds, 0)
-    model = dict.fromkeys(thresholds, 0)
-    for value in values.tolist():
-        for name in data.draw(st.lists(st.integers(0, 80), max_size=3)):
-            if name in model and data.draw(st.booleans()):
-                index.remove(name)
-                del model[name]
-            else:
-                index.add(name, value)
-                model.setdefault(name, value)
-            assert (name in index) is (name in model)
-        assert len(index) == len(model)
-        fired = sorted(c for c, z in model.items() if abs(value - z) > c)
-        assert index.offer(value).tolist() == fired
-        model.update(dict.fromkeys(fired, value))
-        assert all(index.centre(c) == z for c, z in model.items())
 
 
 def test_it_goes_over_to_the_scan_and_back():
@@ -111,31 +89,11 @@ def test_pieces_have_a_limit_and_lose_nothing():
     assert np.array_equal(np.concatenate([fired for _, fired in pieces]), again.offer_many(values)[1])
 
 
-def test_between_two_pieces_others_may_ask():
-    values = np.where(np.arange(300) % 2, 10_000, -10_000)
-    index = IntervalIndex(range(1000), 0)
-    pieces = index.offer_batches(values)
-    first, _ = next(pieces)
-    now = int(values[first[-1]])
-    index.add(5000, now)
-    assert index.offer(now).size == 0
-    rest = np.concatenate([places for places, _ in pieces])
-    assert np.array_equal(np.unique(np.concatenate([first, rest])), np.arange(300))
-
-
 def test_an_index_without_thresholds_fires_nothing():
     index = IntervalIndex([], 0)
     assert index.offer(5).size == 0
     assert index.offer_many(np.array([1, 2, 3]))[0].size == 0
-    index.add(1, 0)
-    index.remove(1)
     assert len(index) == 0
-
-
-def test_a_threshold_that_is_here_already_keeps_what_it_holds():
-    index = IntervalIndex([5], 0)
-    index.add(5, 100)
-    assert index.centre(5) == 0
 
 
 BAD = {
@@ -147,11 +105,7 @@ BAD = {
     "value too large": (lambda: IntervalIndex([1], 0).offer(-(1 << 62)), DemandError, "field='value'"),
     "values too large": (lambda: IntervalIndex([1], 0).offer_many(np.array([1 << 62])), DemandError, "field='values'"),
     "floats": (lambda: IntervalIndex([1], 0).offer_many(np.array([1.0])), WrongType, "float64"),
-    "unknown": (lambda: IntervalIndex([1], 0).remove(2), DemandError, "value=2"),
-    "no centre": (lambda: IntervalIndex([1], 0).centre(2), DemandError, "value=2"),
     "too many": (lambda: checked_count(MAX_THRESHOLDS + 1), DemandError, f"limit={MAX_THRESHOLDS}"),
-    "uneven": (lambda: IntervalIndex.restore(np.array([1, 2]), np.array([0])), DemandError, "centres=1"),
-    "twice": (lambda: IntervalIndex.restore(np.array([1, 1]), np.array([0, 0])), DemandError, "distinct=1"),
 }
 
 

@@ -64,6 +64,6 @@ def test_costs_have_the_shape_of_the_schemes():
     jumps = np.where(rng.random(4000) < 0.005, rng.normal(0, 20, 4000), 0)
     values = np.rint(np.cumsum(rng.normal(0, 2, 4000) + jumps)).astype(np.int64)
     table = {cost.scheme: cost for cost in costs(values, range(1, 64))}
-    assert table["SF"].touched == 63
-    assert table["SRI"].touched < 4 < table["MFD"].touched < table["MCF"].touched < 40
+    assert table["SF"].evaluations == 63
+    assert table["SRI"].evaluations < 4 < table["MFD"].evaluations < table["MCF"].evaluations < 40
     assert table["SF"].fired == table["MCF"].fired == table["SRI"].fired < table["MFD"].fired

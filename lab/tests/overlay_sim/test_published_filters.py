@@ -8,7 +8,7 @@ from shared_readings import READINGS, delivered
 
 from thinwire.errors import ConfigError, DemandError
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy, within
-from thinwire_lab.overlay_sim.filters.published_filters import Clamped, Cooperative, Decomposed, SingleLevel
+from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed, SingleLevel
 from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     base_for,
     chosen_chains,
@@ -32,7 +32,7 @@ def stream(steps):
 def delivered_values(scheme, values):
     """What each threshold is given after the first value, as places in the whole stream."""
     passage = scheme.run(values[1:])
-    return lambda threshold: [0, *(passage.of(threshold) + 1).tolist()]
+    return lambda threshold: [0, *(passage.deliveries_of(threshold) + 1).tolist()]
 
 
 def ramp(end, step=-1):
@@ -42,10 +42,7 @@ def ramp(end, step=-1):
 @given(st.one_of(UNIT, BOUNDED, JUMPS), SETS)
 def test_exact_schemes_deliver_what_greedy_does(steps, thresholds):
     values = stream(steps)
-    schemes = [kind(thresholds, 0) for kind in (SingleLevel, Cooperative)]
-    if (large := {c for c in thresholds if c >= 2}) == thresholds:
-        schemes.append(Clamped(large, 0))
-    for scheme in schemes:
+    for scheme in (SingleLevel(thresholds, 0), Cooperative(thresholds, 0)):
         given_to = delivered_values(scheme, values)
         assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
 
@@ -121,7 +118,7 @@ def test_an_upper_filter_moves_though_the_value_is_near_its_centre():
 def test_joining_late_below_a_shared_filter_delivers_too_early():
     scheme = Decomposed.of([(3, 8)], 0)
     scheme.centres[0] = 1
-    assert scheme.run(np.arange(1, 20)).of(11)[0] + 1 == 9
+    assert scheme.run(np.arange(1, 20)).deliveries_of(11)[0] + 1 == 9
     assert greedy(np.arange(1, 20), 11, start=0)[0] + 1 == 12
 
 
@@ -176,7 +173,7 @@ def test_a_shared_upper_filter_loses_values(reading, radii, values, loser):
 def test_correct_schemes_pass_where_shared_readings_fail(reading, radii, values, loser):
     thresholds = [3 + radius for radius in radii]
     chains = Cooperative.of([(3, radius) for radius in radii], 0)
-    for scheme in (SingleLevel(thresholds, 0), chains, Clamped(thresholds, 0, radius=3)):
+    for scheme in (SingleLevel(thresholds, 0), chains):
         given_to = delivered_values(scheme, values)
         assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
     assert IntervalIndex(thresholds, 0).offer_many(values)[0][-1] == len(values) - 1
@@ -189,18 +186,6 @@ def test_without_alignment_a_shared_filter_only_adds():
     given_to = delivered_values(shared, values)
     assert (given_to(11), greedy(values, 11).tolist()) == ([0, 5], [0])
     assert given_to(15) == [0]
-
-
-@given(st.sampled_from([{2, 5, 9}, {6, 7}, {8, 13, 14}, {2, 3}]), JUMPS, st.data())
-def test_clamped_filters_of_any_size_are_exact(thresholds, steps, data):
-    values, radius = stream(steps), data.draw(st.integers(0, min(thresholds) // 2))
-    given_to = delivered_values(Clamped(thresholds, 0, radius), values)
-    assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
-
-
-def test_a_ball_that_does_not_fit_is_refused():
-    with pytest.raises(ConfigError, match="limit=3"):
-        Clamped([7, 11], 0, radius=4)
 
 
 PRIMES = [p for p in range(2, 1002) if all(p % q for q in range(2, int(p**0.5) + 1))]

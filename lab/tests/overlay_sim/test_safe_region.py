@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
-from thinwire_lab.overlay_sim.safe_region import Node, Tree
+from thinwire_lab.overlay_sim.safe_region.safe_region_tree import Node, Tree
 
 thresholds = st.sets(st.integers(0, 40), min_size=1, max_size=20)
 walks = st.lists(st.integers(-60, 60), min_size=1, max_size=25)
@@ -47,7 +47,7 @@ def test_every_threshold_gets_what_online_greedy_delivers(wanted, values, gaps, 
 
 def missed(seed: int, node: type[Node]) -> bool:
     values = [-13, 6]
-    found = played(Tree([8, 13, 14], 0, seed, fan_out=2, leaf_size=1, longest=4, node=node), values, [1, 0])
+    found = played(Tree([8, 13, 14], 0, seed, fan_out=2, leaf_size=1, max_delay=4, node=node), values, [1, 0])
     return found[8] != expected(values, 8, 0)
 
 

@@ -83,8 +83,8 @@ def test_the_attack_hits_thresholds_exactly():
 
 def test_an_attack_makes_decomposed_filters_deliver_more():
     plain, attacked = (cells.dissemination(100, 100, synthetic=share, sources=2) for share in (0.0, 1.0))
-    assert attacked["MFD length"] > attacked["SF length"] > plain["SF length"]
-    assert attacked["MCF length"] == attacked["SF length"]
+    assert attacked["MFD fired_thresholds"] > attacked["SF fired_thresholds"] > plain["SF fired_thresholds"]
+    assert attacked["MCF fired_thresholds"] == attacked["SF fired_thresholds"]
 
 
 def test_greedy_is_never_better_than_the_optimum():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire_lab.live.link_limits import FREE, Limit, Limits
-from thinwire_lab.overlay_sim.discrete_events import Kernel
+from thinwire_lab.overlay_sim.discrete_events import EventScheduler
 from thinwire_lab.reproduce.dictionaries.link_parties import LinkReceiver, LinkSender, Relay, Weights
 
 COUNTS = st.integers(1, 40)
@@ -17,14 +17,14 @@ RATES = st.sampled_from([1_000.0, 7_000.0, 125_000.0])
 def _run(
     limits: Limits, sizes: list[int], weights: Weights | None = None, senders: int = 1, receivers: int = 1, **how: float
 ) -> tuple[list[LinkSender], list[LinkReceiver]]:
-    world = Kernel()
-    relay = Relay(world, weights)
+    scheduler = EventScheduler()
+    relay = Relay(scheduler, weights)
     window, ahead, pace = int(how.get("window", 1)), int(how.get("ahead", 256)), how.get("pace", 0.0)
-    sending = [LinkSender(world, relay, limits, sizes, window=window, pace=pace, seed=k) for k in range(senders)]
-    receiving = [LinkReceiver(world, relay, limits, window=ahead, seed=100 + k) for k in range(receivers)]
+    sending = [LinkSender(scheduler, relay, limits, sizes, window=window, pace=pace, seed=k) for k in range(senders)]
+    receiving = [LinkReceiver(scheduler, relay, limits, window=ahead, seed=100 + k) for k in range(receivers)]
     for sender in sending:
         sender.begin()
-    world.run()
+    scheduler.run()
     return sending, receiving
 
 
@@ -99,4 +99,4 @@ def test_a_receiver_that_is_not_acknowledged_in_time_waits() -> None:
 
 def test_a_window_has_room_for_a_message() -> None:
     with pytest.raises(ConfigError, match="window"):
-        LinkSender(Kernel(), Relay(Kernel()), FREE, [1], window=0)
+        LinkSender(EventScheduler(), Relay(EventScheduler()), FREE, [1], window=0)

@@ -13,9 +13,8 @@ import pytest
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce.dictionaries import POLICIES, run_cell, run_stream, weight
-from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of
-from thinwire_lab.reproduce.dictionaries.policy_run import AWARE
+from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of, run_cell, weight
+from thinwire_lab.reproduce.dictionaries.policy_run import AWARE, POLICIES, run_stream
 
 FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok"}'
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError
 from thinwire.schema import Property, Schema
 from thinwire_lab.bench.building_bench import compare_with_original
-from thinwire_lab.reproduce import find
+from thinwire_lab.reproduce.experiment import find
 from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 from thinwire_lab.reproduce.virtual_events.virtual_event_figures import Changes
 

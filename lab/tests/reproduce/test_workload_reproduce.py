@@ -11,7 +11,7 @@ import pytest
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.workload.workload_figures import FIGURES, chosen, effective, majorities
-from thinwire_lab.workload.assignment import AssignmentCosts
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests

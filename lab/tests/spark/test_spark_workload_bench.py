@@ -19,7 +19,7 @@ from thinwire_lab.bench.spark.workload_bench import (
     generation_rows,
     measure_generation,
 )
-from thinwire_lab.workload.assignment import AssignmentCosts
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 
 TINY = WorkloadSizes((300, 600), 100, 1_000, 6)
 COSTS = {

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment import AssignmentPopulation, compute_costs, group_subscriptions, policies
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentPopulation, compute_costs, group_subscriptions
+from thinwire_lab.workload.assignment.broker_assignment import policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
 from thinwire_lab.workload.spark import assignment_job as job

@@ -16,8 +16,6 @@ from pyspark.sql import SparkSession
 from thinwire.errors import ConfigError, JobFailed
 from thinwire_lab.cli.workload_reports import describe_folder, draw_pictures
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.interests.transformations import diffuse
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.spark import workload_folder as job
 from thinwire_lab.workload.spark.rectangle_match import match_folder
@@ -38,18 +36,6 @@ def test_spark_draws_the_rows_of_the_plan(
     ]
     for frame, expected in pairs:
         assert frame.toArrow().sort_by("id").combine_chunks() == pa.Table.from_batches([expected])
-
-
-def test_a_step_on_a_table_is_the_same_on_spark(spark: SparkSession) -> None:
-    members = builtin().members
-    axes, regions = members.axes, members.regions
-
-    def step(table: pa.Table) -> pa.Table:
-        return diffuse(Interests.read(table, axes, regions), 0.5).table()
-
-    frame = job.table_step(spark.createDataFrame(members.table()), step)
-    found = Interests.read(frame.toArrow(), axes, regions)
-    assert np.allclose(found.counts, diffuse(members, 0.5).counts, rtol=1e-12, atol=0)
 
 
 def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: Path) -> None:

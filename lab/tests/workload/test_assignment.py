@@ -8,19 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment import (
+from thinwire_lab.workload.assignment.assignment_costs import (
+    MAX_EVENTS,
     AssignmentPopulation,
+    EventSample,
+    compute_costs,
+    group_keys,
+    group_subscriptions,
+)
+from thinwire_lab.workload.assignment.assignment_kernels import count_events
+from thinwire_lab.workload.assignment.broker_assignment import (
     Policy,
     assign_by_interest,
     assign_by_proximity,
     assign_jointly,
-    compute_costs,
-    group_keys,
-    group_subscriptions,
     policies,
 )
-from thinwire_lab.workload.assignment.assignment_costs import MAX_EVENTS, EventSample
-from thinwire_lab.workload.assignment.assignment_kernels import count_events
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 

@@ -14,12 +14,12 @@ from thinwire.errors import ConfigError
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
-from thinwire_lab.workload.interests.interests import correlations
+from thinwire_lab.workload.interests.interests import Interests, correlations
 from thinwire_lab.workload.interests.transformations import intervals, remove_hot
 from thinwire_lab.workload.places.network_nodes import LocationSampler, Nodes, place_brokers
 from thinwire_lab.workload.random_rows import choose_weighted, normals, quotas, uniforms
 from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
-from thinwire_lab.workload.subscription_sample import SubscriptionSampler, count_drawn, find_missed
+from thinwire_lab.workload.subscription_sample import SubscriptionSampler, find_missed
 from thinwire_lab.workload.summary import Summary, from_groups
 
 WAYS = [
@@ -39,6 +39,12 @@ def small() -> dict[str, pa.Table]:
         "messages": pa.table({"topic": ["a"], "language": ["x"], "per_month": [3]}),
         "nodes": pa.table({"region": ["north", "south"], "u": [0.0, 9.0], "v": [1.0, 2.0]}),
     }
+
+
+def drawn_counts(interests: Interests, sampler: SubscriptionSampler, rows: int) -> Interests:
+    counts = np.zeros_like(interests.counts)
+    np.add.at(counts, sampler.draw(np.arange(rows)), 1.0)
+    return interests.with_counts(counts)
 
 
 @pytest.mark.parametrize("recipe", WAYS)
@@ -85,7 +91,7 @@ def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_
     told = correlations(members)["language"]
     lost = {}
     for plain in (False, True):
-        found = count_drawn(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
+        found = drawn_counts(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain), 20_000)
         lost[plain] = find_missed(members, found)
         assert found.counts.sum() == 20_000
         assert (members.counts[found.counts > 0] > 0).all()
@@ -98,7 +104,7 @@ def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_
 
 def test_every_stratum_gets_its_due() -> None:
     summary = Summary.read(small())
-    drawn = count_drawn(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2).draw(np.arange(8)))
+    drawn = drawn_counts(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2), 8)
     assert drawn.counts[1, 1].tolist() == [6, 0]
     assert drawn.counts[2, 2].tolist() == [0, 2]
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 
 import thinwire as tw
-from thinwire_lab.workload.scenarios import read_scenario
+from thinwire_lab.workload.scenarios.scenario import read_scenario
 from thinwire_lab.workload.scenarios.scenario_outcome import ScenarioOutcome
 from thinwire_lab.workload.scenarios.scenario_run import run_scenario
 

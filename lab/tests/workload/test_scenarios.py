@@ -7,7 +7,7 @@ import pytest
 
 from thinwire.filters.where.where_grammar import parse_where
 from thinwire_lab.errors import ScenarioError
-from thinwire_lab.workload.scenarios import RateCurve, ScenarioTopic, read_scenario
+from thinwire_lab.workload.scenarios.scenario import RateCurve, ScenarioTopic, read_scenario
 from thinwire_lab.workload.scenarios.scenario_events import (
     events_of,
     schema_of,

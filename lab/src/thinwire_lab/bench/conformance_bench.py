@@ -14,7 +14,8 @@ import numpy as np
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, unmeasured
 from thinwire_lab.live.tolerance_groups import ToleranceGroupsResult, run_tolerance_groups
-from thinwire_lab.overlay_sim.dissemination import SchemeCosts, simulate
+from thinwire_lab.overlay_sim.dissemination.cost_model import SchemeCosts
+from thinwire_lab.overlay_sim.dissemination.overlay_simulation import simulate
 from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     CARRIED,
     CHAINING,

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce import EXPERIMENTS, Experiment, find
+from thinwire_lab.reproduce.experiment import EXPERIMENTS, Experiment, find
 from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 
 QUICK, FULL = 20_000, 1_000_000

@@ -16,12 +16,12 @@ from thinwire_lab.cli.bench import SHARED_DATA
 from thinwire_lab.cli.cell_runner import cell_runner
 from thinwire_lab.cli.summary_files import read_summary
 from thinwire_lab.placement.run_files import RUNS
-from thinwire_lab.reproduce import find
 from thinwire_lab.reproduce.conformance import conformance_figures as conformance
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, grown
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
 from thinwire_lab.reproduce.dictionaries import thesis_numbers
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
+from thinwire_lab.reproduce.experiment import find
 from thinwire_lab.reproduce.placement import placement_cells
 from thinwire_lab.reproduce.placement import placement_figures as placement
 from thinwire_lab.reproduce.workload import workload_figures as workload

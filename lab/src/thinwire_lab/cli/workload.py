@@ -20,8 +20,7 @@ from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pict
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import LocationMethod
 from thinwire_lab.workload.recipe import Generalisation, Recipe
-from thinwire_lab.workload.scenarios import read_scenario
-from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH
+from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH, read_scenario
 from thinwire_lab.workload.spark.workload_folder import check_new
 from thinwire_lab.workload.subscription_sample import Sampling
 from thinwire_lab.workload.summary import Summary, compose, from_groups

@@ -22,7 +22,8 @@ from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import read_tables
 from thinwire_lab.errors import SummaryError
-from thinwire_lab.workload.assignment import LIMITS, AssignmentCosts, Policy, policies
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
+from thinwire_lab.workload.assignment.broker_assignment import LIMITS, Policy, policies
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.recipe import Recipe, Stage

@@ -83,13 +83,6 @@ def find_missed(interests: Interests, drawn: Interests, limit: int = 10) -> Miss
     )
 
 
-def count_drawn(interests: Interests, drawn: tuple[Rows, ...]) -> Interests:
-    """Return the counts of drawn rows."""
-    shape = interests.counts.shape
-    flat = np.bincount(np.ravel_multi_index(drawn, shape), minlength=interests.counts.size)
-    return interests.with_counts(flat.reshape(shape).astype(np.float64))
-
-
 def _ordered(interests: Interests, strata: int) -> tuple[Rows, Rows]:
     """Return the cells with subscribers, by stratum, language and region, and their strata."""
     counts = interests.counts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thinwire_lab.reproduce.figure_plots import OURS, THEIRS, save, sheet
-from thinwire_lab.workload.assignment import AssignmentCosts
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.interests.transformations import intervals

@@ -61,11 +61,6 @@ class WatchEvaluator:
         known = {**(held or {}), **(latest or {})}
         self._held = [(held or {}).get(quantity) for quantity in condition.quantities]
         self._latest = [known.get(quantity) for quantity in condition.quantities]
-        self._slots: Sequence[int] = range(len(self._latest))
-
-    def share(self, latest: list[int | None], slots: Sequence[int]) -> None:
-        """Use a list of latest values shared with other watches; `slots` are the indexes of the quantities in it."""
-        self._latest, self._slots = latest, slots
 
     @property
     def held(self) -> dict[Quantity, int]:
@@ -75,7 +70,7 @@ class WatchEvaluator:
     @property
     def latest(self) -> dict[Quantity, int]:
         """The latest value of each quantity."""
-        return self._present([self._latest[slot] for slot in self._slots])
+        return self._present(self._latest)
 
     def offer(self, quantity: Quantity, value: int, order: Order) -> Delivery | None:
         """Apply an event of one quantity."""
@@ -94,27 +89,22 @@ class WatchEvaluator:
         indexes = self.condition.indexes
         changed = {indexes[quantity]: as_integer(value) for quantity, value in values.items() if quantity in indexes}
         for index, value in changed.items():
-            self._latest[self._slots[index]] = value
+            self._latest[index] = value
         return list(changed)
 
     def is_outside(self, index: int, radius: Radius) -> bool:
         """Return whether a quantity has moved further than `radius` from its held value."""
-        latest, held = self._latest[self._slots[index]], self._held[index]
+        latest, held = self._latest[index], self._held[index]
         if latest is None or held is None:
             return latest is not None
         return abs(latest - held) > radius.around(held)
-
-    def interval(self, index: int, radius: Radius) -> tuple[int, int] | None:
-        """Return the closed interval of values within `radius`; None if no value is held."""
-        held = self._held[index]
-        return None if held is None else (held - radius.around(held), held + radius.around(held))
 
     def deliver_conjuncts(self, true: Iterable[int], order: Order, late: bool = False) -> Delivery:
         """Deliver the quantities of these conjuncts; the subscriber holds the values afterwards."""
         conjuncts = tuple(sorted(true))
         indexes = sorted({index for number in conjuncts for index, _ in self.condition.conjuncts[number]})
         for index in indexes:
-            self._held[index] = self._latest[self._slots[index]]
+            self._held[index] = self._latest[index]
         self.number += 1
         delivered = {self.condition.quantities[index]: self._held[index] for index in indexes}
         values = {quantity: value for quantity, value in delivered.items() if value is not None}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.spark.process_usage import TWO_CORES, Peak, ProcessUsage, measure_usage, spark_session
-from thinwire_lab.workload.assignment import AssignmentCosts, policies
+from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
+from thinwire_lab.workload.assignment.broker_assignment import policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
 

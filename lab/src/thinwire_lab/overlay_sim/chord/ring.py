@@ -1,9 +1,9 @@
 """Chord ring and its routes.
 
-A key belongs to its successor: the first node at or after it, clockwise. Nodes are numbered in the order of their ids,
-    so
-that tables are arrays. Finger i of a node is the successor of its id + 2^i. Many fingers are equal, so only the
-distinct ones are stored, clockwise, without the node itself.
+Ids and keys are integers on a circle; clockwise is ascending. A key belongs to its successor: the first node whose id
+is equal to the key or follows it. Functions take and return node numbers, which are the indexes of nodes in the order
+of their ids. Finger i of a node is the successor of its id + 2^i. Many fingers are equal, so only the distinct ones are
+stored, clockwise, without the node itself.
 
 >>> ring = Ring([10, 40, 200], bits=8)
 >>> [ring.successor(key) for key in (10, 11, 201)]
@@ -13,8 +13,8 @@ distinct ones are stored, clockwise, without the node itself.
 
 Routing: each node forwards to the farthest finger that is not past the key.
 
-The routes from one node to all others form a tree, the nodes of a multicast. The number of messages of a multicast is
-therefore the number of nodes on its routes, without the start.
+The routes from one node to all others form a tree. A multicast follows these routes, so its number of messages is the
+number of distinct nodes on the routes to its receivers, without the start.
 
 >>> ring = Ring([0, 32, 64, 128, 160], bits=8)
 >>> route(ring, 0, 160), hops(ring, 0, [0, 1, 4]).tolist()
@@ -35,6 +35,7 @@ from thinwire.codec.kernels.jit import compiled
 from thinwire.errors import ConfigError
 
 BITS = 32
+"""default bits of ids and keys"""
 MAX_BITS = 62
 """distances are 64-bit integers, and a sum of two must fit"""
 MAX_NODES = 1_000_000
@@ -52,14 +53,17 @@ def key_of(name: str, bits: int = BITS) -> int:
 
 
 class Ring:
-    """Nodes on a circle of 2^bits keys. Immutable."""
+    """Nodes on a circle of 2^bits keys. Immutable.
+
+    ids: ids of the nodes; the attribute has them in ascending order
+    """
 
     def __init__(self, ids: Iterable[int], bits: int = BITS) -> None:
         if not 1 <= bits <= MAX_BITS:
             raise ConfigError("outside its limits", field="bits", value=bits, lowest=1, highest=MAX_BITS)
         self.bits = bits
-        self.size = 1 << bits
-        self.ids = _checked(np.unique(np.fromiter(ids, dtype=np.int64)), self.size)
+        self.keys = 1 << bits
+        self.ids = _checked_ids(np.unique(np.fromiter(ids, dtype=np.int64)), self.keys)
 
     @classmethod
     def random(cls, nodes: int, seed: int, bits: int = BITS) -> Ring:
@@ -73,18 +77,18 @@ class Ring:
         return len(self.ids)
 
     def successor(self, key: int) -> int:
-        """Return the node of a key."""
-        return int(np.searchsorted(self.ids, key % self.size)) % len(self)
+        """Return the node to which a key belongs."""
+        return int(np.searchsorted(self.ids, key % self.keys)) % len(self)
 
     def successors(self, keys: Numbers) -> Numbers:
-        """Return the nodes of keys."""
-        return np.searchsorted(self.ids, keys % self.size) % len(self)
+        """Return the node to which each key belongs."""
+        return np.searchsorted(self.ids, keys % self.keys) % len(self)
 
     def distance(self, start: int, end: int) -> int:
-        """Return the clockwise distance between two keys."""
-        return int(end - start) % self.size
+        """Return the clockwise distance from one key to another."""
+        return int(end - start) % self.keys
 
-    def after(self, node: int) -> int:
+    def next_node(self, node: int) -> int:
         """Return the next node, clockwise."""
         return (node + 1) % len(self)
 
@@ -95,45 +99,45 @@ class Ring:
 
     @cached_property
     def table(self) -> tuple[Numbers, Numbers]:
-        """The fingers of all nodes in one array, and the start index of each node."""
+        """The index of the first finger of each node, and the fingers of all nodes in one array."""
         nodes = np.arange(len(self))
-        before, columns = nodes, []
-        for i in range(self._first_finger(), self.bits):
+        previous, columns = nodes, []
+        for i in range(self._first_exponent(), self.bits):
             finger = self.successors(self.ids + (1 << i))
             # Fingers are in clockwise order, so equal ones are adjacent; those equal to the node itself are last.
-            columns.append(np.where((finger != before) & (finger != nodes), finger, -1))
-            before = finger
+            columns.append(np.where((finger != previous) & (finger != nodes), finger, -1))
+            previous = finger
         table = np.stack(columns, axis=1)
         starts = np.concatenate([[0], np.cumsum((table >= 0).sum(axis=1))]).astype(np.int64)
         return starts, table[table >= 0].astype(np.int64)
 
-    def _first_finger(self) -> int:
-        """Return the first finger that may differ from the next node: earlier ones are within the narrowest gap."""
-        narrowest = int(np.diff(self.ids, append=self.ids[0] + self.size).min())
+    def _first_exponent(self) -> int:
+        """Return the largest i with 2^i at most the narrowest gap: finger i and all smaller ones are the next node."""
+        narrowest = int(np.diff(self.ids, append=self.ids[0] + self.keys).min())
         return min(narrowest.bit_length(), self.bits) - 1
 
 
 def free_ids(rng: np.random.Generator, count: int, taken: Numbers, bits: int = BITS) -> Numbers:
-    """Return random ids, distinct from each other and from those taken."""
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < count:
-        more = np.setdiff1d(rng.integers(0, 1 << bits, count - len(found)), taken)
-        found = np.union1d(found, more)
-    return found
+    """Return random ids, ascending, distinct from each other and from those in `taken`."""
+    ids = np.empty(0, dtype=np.int64)
+    while len(ids) < count:
+        new = np.setdiff1d(rng.integers(0, 1 << bits, count - len(ids)), taken)
+        ids = np.union1d(ids, new)
+    return ids
 
 
-def _checked(ids: Numbers, size: int) -> Numbers:
+def _checked_ids(ids: Numbers, keys: int) -> Numbers:
     if not len(ids):
         raise ConfigError("a ring needs at least one node", field="ids", value=0, lowest=1)
     if len(ids) > MAX_NODES:
         raise ConfigError("too many nodes", field="ids", value=len(ids), highest=MAX_NODES)
-    if ids[0] < 0 or ids[-1] >= size:
-        raise ConfigError("an id is outside the circle", field="ids", lowest=0, highest=size - 1)
+    if ids[0] < 0 or ids[-1] >= keys:
+        raise ConfigError("an id is outside the circle", field="ids", lowest=0, highest=keys - 1)
     return ids
 
 
 class Routes(NamedTuple):
-    """Routes from several senders to several receivers, as nodes without the sender.
+    """Routes from several senders to several receivers; a route is its nodes in order, without the sender.
 
     The route from sender i to receiver j is nodes[starts[i * receivers + j] : starts[i * receivers + j + 1]].
     """
@@ -155,37 +159,42 @@ def route(ring: Ring, start: int, key: int) -> list[int]:
 
 
 def routes(ring: Ring, senders: Iterable[int], receivers: Iterable[int]) -> Routes:
-    """Return the routes from each sender to each receiver; all are nodes."""
-    starts, ends = (_checked_routes(ring, np.fromiter(nodes, dtype=np.int64)) for nodes in (senders, receivers))
-    many, to = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
-    lengths = _lengths(ring.ids, ring.size, *ring.table, many, to)
+    """Return the routes from each sending node to each receiving node."""
+    starts, ends = (_checked_nodes(ring, np.fromiter(nodes, dtype=np.int64)) for nodes in (senders, receivers))
+    pairs = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
+    lengths = _lengths(ring.ids, ring.keys, *ring.table, *pairs)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Routes(offsets, _paths(ring.ids, ring.size, *ring.table, many, to, offsets), len(ends))
+    return Routes(offsets, _paths(ring.ids, ring.keys, *ring.table, *pairs, offsets), len(ends))
 
 
 def hops(ring: Ring, starts: int | Numbers | list[int], ends: int | Numbers | list[int]) -> Numbers:
-    """Return the number of hops from each start to its end, all nodes; shapes are broadcast."""
-    both = np.broadcast_arrays(np.atleast_1d(starts), np.atleast_1d(ends))
+    """Return the number of hops from each start node to its end node; shapes are broadcast."""
+    pairs = np.broadcast_arrays(np.atleast_1d(starts), np.atleast_1d(ends))
     # Copies: broadcast arrays are read-only, and the kernel would be compiled again for them.
-    many, to = (_checked_routes(ring, np.array(nodes, dtype=np.int64).ravel()) for nodes in both)
-    return _lengths(ring.ids, ring.size, *ring.table, many, to).reshape(both[0].shape)
+    flat = (_checked_nodes(ring, np.array(nodes, dtype=np.int64).ravel()) for nodes in pairs)
+    return _lengths(ring.ids, ring.keys, *ring.table, *flat).reshape(pairs[0].shape)
 
 
-def _checked_routes(ring: Ring, nodes: Numbers) -> Numbers:
+def _checked_nodes(ring: Ring, nodes: Numbers) -> Numbers:
     """Reject unknown nodes; compiled loops do not check bounds."""
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(ring):
-        raise ConfigError("unknown node", lowest=int(nodes.min()), highest=int(nodes.max()), nodes=len(ring))
+        raise ConfigError(
+            "unknown node: nodes are numbered from 0",
+            lowest=int(nodes.min()),
+            highest=int(nodes.max()),
+            nodes=len(ring),
+        )
     return nodes
 
 
 @compiled
-def _next(ids: Numbers, size: int, first: Numbers, fingers: Numbers, node: int, end: int) -> int:
+def _next_hop(ids: Numbers, keys: int, starts: Numbers, fingers: Numbers, node: int, end: int) -> int:
     """Return the farthest finger that is not past the end, by bisection over ascending distances."""
-    span = (ids[end] - ids[node]) % size
-    low, high = first[node], first[node + 1] - 1
+    span = (ids[end] - ids[node]) % keys
+    low, high = starts[node], starts[node + 1] - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if (ids[fingers[middle]] - ids[node]) % size <= span:
+        if (ids[fingers[middle]] - ids[node]) % keys <= span:
             low = middle
         else:
             high = middle - 1
@@ -193,25 +202,27 @@ def _next(ids: Numbers, size: int, first: Numbers, fingers: Numbers, node: int, 
 
 
 @compiled
-def _lengths(ids: Numbers, size: int, first: Numbers, fingers: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
+def _lengths(ids: Numbers, keys: int, first: Numbers, fingers: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
+    """Return the hops from each start to its end. first: index of the first finger of each node."""
     found = np.zeros(len(starts), dtype=np.int64)
     for i in range(len(starts)):
         node = starts[i]
         while node != ends[i]:
-            node = _next(ids, size, first, fingers, node, ends[i])
+            node = _next_hop(ids, keys, first, fingers, node, ends[i])
             found[i] += 1
     return found
 
 
 @compiled
 def _paths(
-    ids: Numbers, size: int, first: Numbers, fingers: Numbers, starts: Numbers, ends: Numbers, offsets: Numbers
+    ids: Numbers, keys: int, first: Numbers, fingers: Numbers, starts: Numbers, ends: Numbers, offsets: Numbers
 ) -> Numbers:
+    """Return the nodes of all routes; route i begins at offsets[i]."""
     found = np.empty(offsets[-1], dtype=np.int64)
     for i in range(len(starts)):
         node, at = starts[i], offsets[i]
         while node != ends[i]:
-            node = _next(ids, size, first, fingers, node, ends[i])
+            node = _next_hop(ids, keys, first, fingers, node, ends[i])
             found[at] = node
             at += 1
     return found

@@ -1,14 +1,16 @@
 """Simulation of dissemination on a ring: the costs of each scheme, without and with churn.
 
-Churn. In every interval one value is published; a share of the nodes leaves, some of them by a crash, and as many join.
-A crash is detected at the end of the interval. Until then its thresholds and those below them receive nothing. Then the
-next node takes over. With a copy it continues from the same state. Without one it has no subscribers until they
-register again, and no values, so it delivers the next value to all and uses it as their centre. If the interval index
-is at the publisher, a crashed processor loses no state, and a subscriber that registers again gets the value that the
-others have.
+Churn. In every interval one value is published; a share of the nodes leaves, half of them by a crash, and as many nodes
+join. A crash is detected at the end of the interval. Until then the thresholds of the crashed node, and thresholds
+whose events pass the crashed node, receive nothing. Then the next node on the ring takes over the thresholds. With a
+copy of the state it continues from the same state. Without a copy the node has no subscribers until they register
+again, and no centres, so it delivers the next value to all subscribers and uses the value as the centre. If the
+interval index is at the publisher (SRI), a crashed processor loses no state, and a subscriber that registers again gets
+the value that the other subscribers of its threshold have.
 
-Maintenance of the ring itself is equal for all schemes and not counted; a crashed forwarder costs one more message. All
-schemes are assumed to deliver what OnlineGreedy does. The publisher does not leave.
+Not counted: maintenance of the ring itself, which is equal for all schemes, and messages that are sent again because a
+node on their route has crashed. All schemes are assumed to deliver what OnlineGreedy does. The publisher does not
+leave.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, free_ids, hops
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts, SchemeCounts, costs
+from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts, SchemeCounts
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     DeliveryTrees,
@@ -48,60 +50,65 @@ def simulate(
     >>> found["SRI"].maintenance < found["SF"].maintenance / 5, found["SRI"].delivery == found["SF"].delivery
     (True, True)
     """
-    selected = _checked(schemes, streams, subscriptions)
+    counts = {name: SchemeCounts(*np.zeros((2, nodes), dtype=np.int64)) for name in _checked(schemes)}
+    _check_streams(streams, subscriptions)
     ring = Ring.random(nodes, seed, model.bits)
-    tallies = {
-        name: SchemeCounts(np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)) for name in selected
-    }
     for site, values in zip(sites(ring, list(streams), subscriptions, seed, model), streams.values(), strict=True):
         trees: dict[bytes, DeliveryTrees] = {}
-        for name, tally in tallies.items():
+        for name, count in counts.items():
             traffic = SCHEMES[name](site, values)
             # Most schemes store thresholds at the same processors and then deliver by the same trees.
-            key = traffic.places.tobytes()
-            trees[key] = trees.get(key) or delivery_trees(site, traffic.places)
-            add(tally, site, traffic, trees[key], len(values) - 1)
-    return {name: costs(tally) for name, tally in tallies.items()}
+            key = traffic.processor_of.tobytes()
+            trees[key] = trees.get(key) or delivery_trees(site, traffic.processor_of)
+            _add_source(count, site, traffic, trees[key], len(values) - 1)
+    return {name: count.costs() for name, count in counts.items()}
 
 
 def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = PINNED) -> list[SourceSite]:
-    """Return the sources on the ring with evenly distributed subscriptions; the first ones get the remainder."""
+    """Return a site for each source. All sources get equally many subscriptions; the first ones get the remainder."""
     rng = np.random.default_rng([seed, len(ring)])
-    shares = [subscriptions // len(names) + (n < subscriptions % len(names)) for n in range(len(names))]
+    counts = [subscriptions // len(names) + (n < subscriptions % len(names)) for n in range(len(names))]
     return [
         SourceSite.at(
-            ring, name, int(rng.integers(len(ring))), SourceDemands.random(ring, share, rng, model.largest), model
+            ring, name, int(rng.integers(len(ring))), SourceDemands.random(ring, count, rng, model.largest), model
         )
-        for name, share in zip(names, shares, strict=True)
+        for name, count in zip(names, counts, strict=True)
     ]
 
 
-def add(tally: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: DeliveryTrees, events: int) -> None:
-    """Add the counts of a source."""
+def _add_source(
+    counts: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: DeliveryTrees, events: int
+) -> None:
+    """Add the traffic of a source, which has published this number of events, to the counters of a scheme."""
     hosts = np.concatenate([[site.publisher], site.processors])
-    tally.events += events
-    tally.subscriptions += len(site.demands.nodes)
-    tally.registered += trees.registered + traffic.established
-    tally.maintained += count_messages(site.routes, traffic.contacts, tally.loads) + int(traffic.replies.sum())
-    tally.delivered += int(traffic.delivered @ trees.messages)
-    tally.deliveries += int(traffic.delivered @ trees.subscribers)
-    tally.hops += int(traffic.delivered @ (trees.hops + traffic.reached(site) * trees.subscribers))
-    tally.length += int(traffic.delivered.sum())
-    tally.loads += trees.loads(traffic.delivered, len(tally.loads))
-    np.add.at(tally.loads, hosts, traffic.replies)
-    np.add.at(tally.state, hosts, traffic.entries)
-    np.add.at(tally.state, site.processors[traffic.places[site.ranks(site.demands.thresholds)]], 1)
+    counts.events += events
+    counts.subscriptions += len(site.demands.nodes)
+    counts.registration += trees.registration + traffic.setup_messages
+    counts.maintenance += count_messages(site.routes, traffic.multicasts, counts.loads) + int(traffic.replies.sum())
+    counts.delivery += int(traffic.fired @ trees.messages)
+    counts.fired_thresholds += int(traffic.fired.sum())
+    counts.deliveries += int(traffic.fired @ trees.subscribers)
+    counts.hops += int(traffic.fired @ (trees.hops + traffic.path_hops(site) * trees.subscribers))
+    counts.loads += trees.loads(traffic.fired, len(counts.loads))
+    np.add.at(counts.loads, hosts, traffic.replies)
+    np.add.at(counts.state, hosts, traffic.entries)
+    np.add.at(counts.state, site.processors[traffic.processor_of[site.ranks(site.demands.thresholds)]], 1)
 
 
-def _checked(schemes: Iterable[str], streams: Mapping[str, Numbers], subscriptions: int) -> list[str]:
-    chosen = list(schemes)
-    if unknown := [name for name in chosen if name not in SCHEMES]:
+def _checked(schemes: Iterable[str]) -> list[str]:
+    names = list(schemes)
+    if unknown := [name for name in names if name not in SCHEMES]:
         raise ConfigError("unknown scheme", scheme=unknown[0], choose_from=list(SCHEMES))
+    return names
+
+
+def _check_streams(streams: Mapping[str, Numbers], subscriptions: int) -> None:
     if not streams or any(len(values) < 2 for values in streams.values()):
-        raise ConfigError("a run needs sources with at least two values each", sources=len(streams))
+        raise ConfigError("a simulation needs sources with at least two values each", sources=len(streams))
     if subscriptions < len(streams):
-        raise ConfigError("outside its limits", field="subscriptions", value=subscriptions, lowest=len(streams))
-    return chosen
+        raise ConfigError(
+            "fewer subscriptions than sources", field="subscriptions", value=subscriptions, lowest=len(streams)
+        )
 
 
 CRASHES = 0.5
@@ -112,20 +119,20 @@ CRASHES = 0.5
 class ChurnCosts:
     """Additional costs of churn, per interval on average.
 
-    handed: messages that move thresholds and subscribers between nodes
-    registered: messages with which subscribers register again
-    copied: messages that update a copy at the next node
+    handovers: messages that move thresholds and their subscribers between nodes
+    registrations: messages with which subscribers register again
+    copies: messages that update the copy of the state at the next node
     missed: deliveries that did not arrive, as a share of those due
-    extra: deliveries that were not needed, as a share of those due
-    astray: share of subscribers whose value differs from the source by more than their threshold
+    unnecessary: deliveries that were not due, as a share of those due
+    beyond_threshold: share of subscribers whose value differs from the source's by more than their threshold
     """
 
-    handed: float = 0.0
-    registered: float = 0.0
-    copied: float = 0.0
+    handovers: float = 0.0
+    registrations: float = 0.0
+    copies: float = 0.0
     missed: float = 0.0
-    extra: float = 0.0
-    astray: float = 0.0
+    unnecessary: float = 0.0
+    beyond_threshold: float = 0.0
 
     def document(self) -> dict[str, float]:
         """Return all values by name."""
@@ -142,17 +149,19 @@ def churn(
     seed: int = 1,
     model: Model = PINNED,
 ) -> ChurnCosts:
-    """Simulate one source on a ring of which this share of nodes is replaced in every interval.
+    """Simulate one source on a ring.
+
+    share: share of the nodes that are replaced in every interval
+    copies: whether the next node on the ring stores a copy of the state of each processor
 
     >>> walk = np.cumsum(np.random.default_rng(1).integers(-3, 4, 60))
     >>> quiet, busy = (churn(100, walk, 300, share) for share in (0.0, 0.1))
-    >>> quiet == ChurnCosts(), busy.missed > 0, busy.handed > 0
+    >>> quiet == ChurnCosts(), busy.missed > 0, busy.handovers > 0
     (True, True, True)
     """
     if not 0 <= share <= 0.5:
         raise ConfigError("outside its limits", field="share", value=share, lowest=0, highest=0.5)
-    if scheme not in SCHEMES:
-        raise ConfigError("unknown scheme", scheme=scheme, choose_from=list(SCHEMES))
+    _checked([scheme])
     site = sites(Ring.random(nodes, seed, model.bits), ["source"], subscriptions, seed, model)[0]
     simulation = _ChurnSimulation(site, int(values[0]), scheme, copies, np.random.default_rng([seed, nodes, 1]))
     for value in values[1:]:
@@ -161,92 +170,101 @@ def churn(
 
 
 class _ChurnSimulation:
-    """State of a run: positions of nodes, values of filters and subscribers."""
+    """State of a simulation with churn. Arrays are by rank of the threshold if nothing else is stated.
+
+    processor_keys: keys that determine the nodes of processors, by index of the processor
+    subscriber_ids: id of the node of each subscription; ranks: rank of the threshold of each subscription
+    weights: number of subscriptions
+    passed: which processors an event passes on its path, one row per threshold
+    centres: centre of each threshold at its processor; has_centre: whether the processor has one
+    received: value that the subscribers have
+    due: deliveries that OnlineGreedy requires so far
+    """
 
     def __init__(self, site: SourceSite, value: int, scheme: str, copies: bool, rng: np.random.Generator) -> None:
         self.site, self.copies, self.rng = site, copies, rng
-        self.stateless = scheme == "SRI"
+        self.index_at_publisher = scheme == "SRI"
         self.ring = site.ring
-        self.keys = site.ring.ids[site.processors]
-        self.publisher = int(site.ring.ids[site.publisher])
-        self.homes = site.ring.ids[site.demands.nodes]
+        self.processor_keys = site.ring.ids[site.processors]
+        self.publisher_id = int(site.ring.ids[site.publisher])
+        self.subscriber_ids = site.ring.ids[site.demands.nodes]
         self.ranks = site.ranks(site.demands.thresholds)
         self.weights = np.bincount(self.ranks, minlength=len(site.thresholds))
-        self.below, self.places = _below(site, scheme)
+        self.passed, self.processor_of = _passed_processors(site, scheme)
         self.centres = np.full(len(site.thresholds), value, dtype=np.int64)
-        self.held = self.centres.copy()
-        self.known = np.ones(len(site.thresholds), dtype=bool)
+        self.received = self.centres.copy()
+        self.has_centre = np.ones(len(site.thresholds), dtype=bool)
         self.counts = ChurnCosts()
         self.intervals, self.due = 0, 0
 
     def run_interval(self, value: int, share: float) -> None:
         """Publish one value while nodes leave and join."""
         owners = self._owners()
-        gone, crashed, after = self._changed(round(share * len(self.ring)))
-        dead = np.isin(owners, crashed)
-        lost: NDArray[np.bool_] = np.any(self.below & dead, axis=1)
-        self._deliver(value, lost)
-        self.ring = Ring(after, self.ring.bits)
-        self.counts.handed += int(np.count_nonzero((self._owners() != owners) & ~dead))
-        self._register(gone, dead)
-        self._repair(lost)
+        left, crashed, remaining = self._replace_nodes(round(share * len(self.ring)))
+        has_crashed = np.isin(owners, crashed)
+        unreachable: NDArray[np.bool_] = np.any(self.passed & has_crashed, axis=1)
+        self._deliver(value, unreachable)
+        self.ring = Ring(remaining, self.ring.bits)
+        self.counts.handovers += int(np.count_nonzero((self._owners() != owners) & ~has_crashed))
+        self._register(left, has_crashed)
+        if self.index_at_publisher:
+            self.received[unreachable] = self.centres[unreachable]
+        elif not self.copies:
+            self.has_centre &= ~unreachable
         self.intervals += 1
 
     def costs(self) -> ChurnCosts:
         """Return the averages."""
         counts, due, intervals = self.counts, max(self.due, 1), max(self.intervals, 1)
-        messages = (counts.handed / intervals, counts.registered / intervals, counts.copied / intervals)
+        messages = (counts.handovers / intervals, counts.registrations / intervals, counts.copies / intervals)
         subscribers = intervals * int(self.weights.sum())
-        return ChurnCosts(*messages, counts.missed / due, counts.extra / due, counts.astray / subscribers)
+        return ChurnCosts(
+            *messages, counts.missed / due, counts.unnecessary / due, counts.beyond_threshold / subscribers
+        )
 
     def _owners(self) -> Numbers:
-        """Return the ids of the nodes that store the thresholds."""
-        return self.ring.ids[self.ring.successors(self.keys)]
+        """Return the ids of the nodes that are the processors."""
+        return self.ring.ids[self.ring.successors(self.processor_keys)]
 
-    def _changed(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Return the ids of leaving nodes, of crashed ones, and of all nodes afterwards."""
-        candidates = self.ring.ids[self.ring.ids != self.publisher]
-        gone = self.rng.choice(candidates, min(count, len(candidates)), replace=False)
-        crashed = gone[: round(CRASHES * len(gone))]
-        joined = free_ids(self.rng, len(gone), self.ring.ids, self.ring.bits)
-        return gone, crashed, np.union1d(np.setdiff1d(self.ring.ids, gone), joined)
+    def _replace_nodes(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the ids of leaving nodes, of those among them that crash, and of all nodes afterwards."""
+        candidates = self.ring.ids[self.ring.ids != self.publisher_id]
+        left = self.rng.choice(candidates, min(count, len(candidates)), replace=False)
+        crashed = left[: round(CRASHES * len(left))]
+        joined = free_ids(self.rng, len(left), self.ring.ids, self.ring.bits)
+        return left, crashed, np.union1d(np.setdiff1d(self.ring.ids, left), joined)
 
-    def _deliver(self, value: int, lost: NDArray[np.bool_]) -> None:
-        reach = self.site.thresholds
-        due = np.abs(value - self.held) > reach
-        fired = ~self.known | (np.abs(value - self.centres) > reach)
-        arrived = fired & ~lost
+    def _deliver(self, value: int, unreachable: NDArray[np.bool_]) -> None:
+        """Deliver a value to the thresholds that fire and that the value reaches."""
+        thresholds = self.site.thresholds
+        due = np.abs(value - self.received) > thresholds
+        fires = ~self.has_centre | (np.abs(value - self.centres) > thresholds)
+        arrives = fires & ~unreachable
         self.due += int(self.weights @ due)
-        self.counts.missed += int(self.weights @ (due & ~arrived))
-        self.counts.extra += int(self.weights @ (arrived & ~due))
-        self.counts.copied += int(np.count_nonzero(arrived)) if self.copies and not self.stateless else 0
-        self.held[arrived] = value
-        self.centres[fired if self.stateless else arrived] = value
-        self.known |= arrived
-        self.counts.astray += int(self.weights @ (np.abs(value - self.held) > reach))
+        self.counts.missed += int(self.weights @ (due & ~arrives))
+        self.counts.unnecessary += int(self.weights @ (arrives & ~due))
+        self.counts.copies += int(np.count_nonzero(arrives)) if self.copies and not self.index_at_publisher else 0
+        self.received[arrives] = value
+        self.centres[fires if self.index_at_publisher else arrives] = value
+        self.has_centre |= arrives
+        self.counts.beyond_threshold += int(self.weights @ (np.abs(value - self.received) > thresholds))
 
-    def _register(self, gone: Numbers, dead: NDArray[np.bool_]) -> None:
+    def _register(self, left: Numbers, has_crashed: NDArray[np.bool_]) -> None:
         """Move subscribers whose node left; register again those whose processor crashed without a copy."""
-        moved = np.isin(self.homes, gone)
-        self.homes[moved] = self.rng.choice(self.ring.ids, int(np.count_nonzero(moved)))
-        lost = np.zeros_like(moved) if self.copies else dead[self.places][self.ranks]
-        again = moved | lost
-        starts = self.ring.successors(self.homes[again])
-        ends = self.ring.successors(self.keys[self.places][self.ranks[again]])
-        self.counts.registered += int(hops(self.ring, starts, ends).sum()) if again.any() else 0
-        self.counts.copied += int(np.count_nonzero(again)) if self.copies else 0
-
-    def _repair(self, lost: NDArray[np.bool_]) -> None:
-        if self.stateless:
-            self.held[lost] = self.centres[lost]
-        elif not self.copies:
-            self.known &= ~lost
+        moved = np.isin(self.subscriber_ids, left)
+        self.subscriber_ids[moved] = self.rng.choice(self.ring.ids, int(np.count_nonzero(moved)))
+        forgotten = np.zeros_like(moved) if self.copies else has_crashed[self.processor_of][self.ranks]
+        registered = moved | forgotten
+        starts = self.ring.successors(self.subscriber_ids[registered])
+        ends = self.ring.successors(self.processor_keys[self.processor_of][self.ranks[registered]])
+        self.counts.registrations += int(hops(self.ring, starts, ends).sum()) if registered.any() else 0
+        self.counts.copies += int(np.count_nonzero(registered)) if self.copies else 0
 
 
-def _below(site: SourceSite, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
-    """Return which processors an event passes for each threshold (one row each), and where each is stored."""
+def _passed_processors(site: SourceSite, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
+    """Return which processors an event passes for each threshold (one row each), and the processor of each."""
     traffic = SCHEMES[scheme](site, np.zeros(2, dtype=np.int64))
-    found = np.zeros((len(site.thresholds), len(site.processors)), dtype=bool)
-    for rank, chain in enumerate(traffic.chains):
-        found[rank, list(chain)] = True
-    return found, traffic.places
+    passed = np.zeros((len(site.thresholds), len(site.processors)), dtype=bool)
+    for rank, path in enumerate(traffic.paths):
+        passed[rank, list(path)] = True
+    return passed, traffic.processor_of

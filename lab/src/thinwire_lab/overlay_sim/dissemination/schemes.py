@@ -1,12 +1,17 @@
-"""Dissemination schemes: the messages of each event.
+"""Dissemination schemes: the messages of each event. `cost_model` states the assumptions.
 
-SF, single-level filters: every event goes to every processor.
-MFD, multi-level filter decomposition: events go to the first filters and down every path as far as filters pass them.
-MCF, multi-level cooperative filters, each chain with its own upper filter: the variant that misses no delivery.
-SRT, safe-region tree over the processors: an event goes down to the thresholds that fire, and an advert comes back up.
-    Between events the tree is idle, so an event visits exactly the nodes with a firing threshold below them.
-    `thinwire_lab.overlay_sim.safe_region` simulates it with messages in flight.
-SRI, interval index at the publisher: events go only to processors whose thresholds fire.
+Published schemes (`thinwire_lab.overlay_sim.filters.published_filters`):
+
+- SF, single-level filters: every event goes to every processor.
+- MFD, multi-level filter decomposition: events go to the first filters and down every path as far as filters pass them.
+- MCF, multi-level cooperative filters: each threshold has its own upper filter, the variant that misses no delivery.
+
+Our schemes:
+
+- SRT, safe-region tree over the processors: an event goes down to the thresholds that fire, and an advert, a new safe
+  interval, comes back up. Between events the tree is idle, so an event visits exactly the nodes with a firing threshold
+  below them. `thinwire_lab.overlay_sim.safe_region` simulates the tree with messages in flight.
+- SRI, interval index at the publisher: events go only to processors whose thresholds fire.
 """
 
 from __future__ import annotations
@@ -16,111 +21,127 @@ from numpy.typing import NDArray
 
 from thinwire_lab.overlay_sim.chord.ring import Numbers, hops
 from thinwire_lab.overlay_sim.dissemination.site_traffic import (
-    NONE,
-    Contacts,
-    Scheme,
+    NO_MULTICASTS,
+    Multicasts,
     SiteTraffic,
     SourceSite,
-    count_by_processor,
-    directly,
-    grouped,
-    joined,
-    no_replies,
-    repeated,
+    TrafficFunction,
+    concatenate,
+    count_by_host,
+    direct_paths,
+    group_messages,
+    repeated_multicasts,
+    zeros_by_host,
 )
 from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 
 def fired(site: SourceSite, values: Numbers) -> tuple[Numbers, Numbers]:
-    """Return indexes of events and the thresholds they fire, from the second value; all are centred at the first."""
+    """Return indexes of events and the thresholds that fire, as pairs.
+
+    All thresholds are centred at the first value; event 0 is the second value.
+    """
     return IntervalIndex(site.thresholds, int(values[0])).offer_many(values[1:])
 
 
-def counts(site: SourceSite, thresholds: Numbers) -> Numbers:
-    """Count each threshold of the source."""
+def count_fired(site: SourceSite, thresholds: Numbers) -> Numbers:
+    """Return how often each threshold of the source occurs in `thresholds`, by rank."""
     return np.bincount(site.ranks(thresholds), minlength=len(site.thresholds)).astype(np.int64)
 
 
 def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """Return the traffic of MCF: every event goes to the first level, and from there to the thresholds whose upper
-    filter passes it, in one multicast per first-level node."""
+    """Return the traffic of MCF: every event goes to the first level, which forwards it to some thresholds.
+
+    These are the thresholds whose upper filter passes the event. A first-level node forwards an event in one multicast.
+    """
     scheme = Cooperative(site.thresholds, int(values[0]), site.model.step)
     passage = scheme.run(values[1:])
-    firsts = np.array([chain[0] for chain in scheme.chains.values()], dtype=np.int64)
-    deep = firsts < site.thresholds
-    upper, lower = _places(site, np.array(scheme.first_level), firsts, deep)
+    first_radii = np.array([chain[0] for chain in scheme.chains.values()], dtype=np.int64)
+    has_two = first_radii < site.thresholds
+    upper, lower = _two_level_processors(site, np.array(scheme.first_level), first_radii, has_two)
     ranks = site.ranks(passage.passed)
-    forwarded = deep[ranks]
-    at, ranks = passage.passed_at[forwarded], ranks[forwarded]
-    onward = grouped(at * (len(site.processors) + 1) + upper[ranks], upper[ranks] + 1, lower[ranks])
+    is_forwarded = has_two[ranks]
+    at, ranks = passage.passed_at[is_forwarded], ranks[is_forwarded]
+    forwarded = group_messages(at * (len(site.processors) + 1) + upper[ranks], upper[ranks] + 1, lower[ranks])
     return SiteTraffic(
-        joined([repeated([(0, upper, len(values) - 1)]), onward]),
-        no_replies(site),
-        counts(site, passage.thresholds),
-        [(int(a), int(b)) if more else (int(b),) for a, b, more in zip(upper, lower, deep, strict=True)],
-        count_by_processor(site, upper) + count_by_processor(site, lower[deep]),
-        int(site.hops[upper + 1, lower][deep].sum()),
+        concatenate([repeated_multicasts([(0, upper, len(values) - 1)]), forwarded]),
+        zeros_by_host(site),
+        count_fired(site, passage.thresholds),
+        [(int(a), int(b)) if two else (int(b),) for a, b, two in zip(upper, lower, has_two, strict=True)],
+        count_by_host(site, upper) + count_by_host(site, lower[has_two]),
+        int(site.hops[upper + 1, lower][has_two].sum()),
     )
 
 
-def _places(
-    site: SourceSite, first_level: Numbers, firsts: Numbers, deep: NDArray[np.bool_]
+def _two_level_processors(
+    site: SourceSite, first_level: Numbers, first_radii: Numbers, has_two: NDArray[np.bool_]
 ) -> tuple[Numbers, Numbers]:
-    """Return the processors of the first and the last filter of each threshold; the first level is assigned first."""
-    assigned = site.assign(len(first_level) + int(np.count_nonzero(deep)))
-    upper = assigned[np.searchsorted(first_level, firsts)]
+    """Return the processors of the first and the last filter of each threshold, by rank.
+
+    first_level: radii of the first level, ascending; these filters are assigned to processors before all others
+    first_radii: radius of the first filter of each threshold
+    has_two: whether a threshold has two filters
+    """
+    assigned = site.assign(len(first_level) + int(np.count_nonzero(has_two)))
+    upper = assigned[np.searchsorted(first_level, first_radii)]
     lower = upper.copy()
-    lower[deep] = assigned[len(first_level) :]
+    lower[has_two] = assigned[len(first_level) :]
     return upper, lower
 
 
 def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
-    """Return the traffic of MFD: a filter that passes a value sends it to all filters below; filters of one node send
-    together."""
+    """Return the traffic of MFD: a filter that passes a value sends it to all filters below it.
+
+    Filters of one node send one multicast together.
+    """
     scheme = Decomposed(site.thresholds, int(values[0]), site.model.base)
     passage = scheme.run(values[1:])
-    places = _places_decomposed(site, scheme.parents)
-    firsts = repeated([(0, places[scheme.parents < 0], len(values) - 1)])
-    onward = _onward(site, scheme, places, passage.passed_at, np.searchsorted(scheme.names, passage.passed))
-    chains = _chains(scheme.parents, places)
+    processors = _processors_by_level(site, scheme.parents)
+    published = repeated_multicasts([(0, processors[scheme.parents < 0], len(values) - 1)])
+    passed = np.searchsorted(scheme.filter_thresholds, passage.passed)
+    paths = _paths(scheme.parents, processors)
+    children = [(processors[parent], processors[n]) for n, parent in enumerate(scheme.parents) if parent >= 0]
     return SiteTraffic(
-        joined([firsts, onward]),
-        no_replies(site),
-        counts(site, passage.thresholds),
-        [chains[n] for n in np.searchsorted(scheme.names, site.thresholds)],
-        count_by_processor(site, places),
-        int(sum(site.hops[places[parent] + 1, places[n]] for n, parent in enumerate(scheme.parents) if parent >= 0)),
+        concatenate([published, _forwarded(site, scheme, processors, passage.passed_at, passed)]),
+        zeros_by_host(site),
+        count_fired(site, passage.thresholds),
+        [paths[n] for n in np.searchsorted(scheme.filter_thresholds, site.thresholds)],
+        count_by_host(site, processors),
+        int(sum(site.hops[sender + 1, receiver] for sender, receiver in children)),
     )
 
 
-def _onward(site: SourceSite, scheme: Decomposed, places: Numbers, at: Numbers, passed: Numbers) -> Contacts:
-    """Return the messages from each filter that passed a value to all filters below it."""
+def _forwarded(site: SourceSite, scheme: Decomposed, processors: Numbers, at: Numbers, passed: Numbers) -> Multicasts:
+    """Return the multicasts from each filter that passed a value to all filters below it.
+
+    at, passed: pairs of the index of a value and the number of a filter
+    """
     order = np.argsort(scheme.parents, kind="stable")
-    below = np.searchsorted(scheme.parents[order], np.arange(len(places) + 1))
+    below = np.searchsorted(scheme.parents[order], np.arange(len(processors) + 1))
     sizes = np.diff(below)[passed]
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     children = order[np.repeat(below[passed], sizes) + within]
-    senders = places[np.repeat(passed, sizes)] + 1
-    return grouped(np.repeat(at, sizes) * (len(site.processors) + 1) + senders, senders, places[children])
+    senders = processors[np.repeat(passed, sizes)] + 1
+    return group_messages(np.repeat(at, sizes) * (len(site.processors) + 1) + senders, senders, processors[children])
 
 
-def _places_decomposed(site: SourceSite, parents: Numbers) -> Numbers:
-    """Assign filters to processors by level, each level by threshold."""
+def _processors_by_level(site: SourceSite, parents: Numbers) -> Numbers:
+    """Assign filters to processors by level, each level by threshold. Return the processor index of each filter."""
     levels = np.zeros(len(parents), dtype=np.int64)
     for n, parent in enumerate(parents):
         levels[n] = levels[parent] + 1 if parent >= 0 else 0
-    places = np.empty(len(parents), dtype=np.int64)
-    places[np.argsort(levels, kind="stable")] = site.assign(len(parents))
-    return places
+    processors = np.empty(len(parents), dtype=np.int64)
+    processors[np.argsort(levels, kind="stable")] = site.assign(len(parents))
+    return processors
 
 
-def _chains(parents: Numbers, places: Numbers) -> list[tuple[int, ...]]:
-    """Return the path down to each filter. Parents have smaller thresholds, so they come first."""
-    chains: list[tuple[int, ...]] = []
-    for parent, place in zip(parents.tolist(), places.tolist(), strict=True):
-        chains.append((*chains[parent], place) if parent >= 0 else (place,))
-    return chains
+def _paths(parents: Numbers, processors: Numbers) -> list[tuple[int, ...]]:
+    """Return the processors on the path down to each filter. Parents have smaller thresholds, so they come first."""
+    paths: list[tuple[int, ...]] = []
+    for parent, processor in zip(parents.tolist(), processors.tolist(), strict=True):
+        paths.append((*paths[parent], processor) if parent >= 0 else (processor,))
+    return paths
 
 
 def indexed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
@@ -129,35 +150,35 @@ def indexed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     OnlineGreedy decides from the values alone, so there are no replies, and processors store only subscribers.
     """
     events, thresholds = fired(site, values)
-    entries = no_replies(site)
+    entries = zeros_by_host(site)
     entries[0] = len(site.thresholds)
     return SiteTraffic(
-        grouped(events, np.zeros_like(events), site.places[site.ranks(thresholds)]),
-        no_replies(site),
-        counts(site, thresholds),
-        directly(site),
+        group_messages(events, np.zeros_like(events), site.processor_of[site.ranks(thresholds)]),
+        zeros_by_host(site),
+        count_fired(site, thresholds),
+        direct_paths(site),
         entries,
-        int(hops(site.ring, site.processors[site.places], site.publisher).sum()),
+        int(hops(site.ring, site.processors[site.processor_of], site.publisher).sum()),
     )
 
 
 def safe_region_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """Return the traffic of SRT: a multicast from each visited node to its visited children."""
     events, thresholds = fired(site, values)
-    contacts, replies = _visits(site, events, site.places[site.ranks(thresholds)])
-    chains = _chains_safe_region(site)
+    multicasts, replies = _visits(site, events, site.processor_of[site.ranks(thresholds)])
+    paths = _tree_paths(site)
     return SiteTraffic(
-        contacts,
+        multicasts,
         replies,
-        counts(site, thresholds),
-        chains,
-        count_by_processor(site, site.places) + _adverts(site),
-        sum(len(chain) for chain in chains),
+        count_fired(site, thresholds),
+        paths,
+        count_by_host(site, site.processor_of) + _adverts(site),
+        sum(map(len, paths)),
     )
 
 
 def levels(processors: int, fan_out: int) -> list[int]:
-    """Return the number of processors below a node of each level, leaves first; the root has the rest.
+    """Return the number of processors below a tree node of each level, leaves first; the level of the root is left out.
 
     >>> levels(32, 4), levels(3, 4)
     ([1, 4, 16], [1])
@@ -168,40 +189,45 @@ def levels(processors: int, fan_out: int) -> list[int]:
     return sizes
 
 
-def _hosts(site: SourceSite, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
-    """Return the hosts of the nodes above these processors, and the hosts of their parents."""
-    own = places // size * size
-    above = levels(len(site.processors), site.model.fan_out)[-1]
-    parent = places * 0 if size == above else places // (size * site.model.fan_out) * (size * site.model.fan_out) + 1
-    return own, parent
+def _hosts(site: SourceSite, processors: Numbers, size: int) -> tuple[Numbers, Numbers]:
+    """Return the processors that host the tree nodes of one level above these processors, and the hosts of the parents.
+
+    size: number of processors below a tree node of the level
+    """
+    own = processors // size * size
+    if size == levels(len(site.processors), site.model.fan_out)[-1]:
+        return own, np.zeros_like(processors)
+    parent_size = size * site.model.fan_out
+    return own, processors // parent_size * parent_size + 1
 
 
-def _visits(site: SourceSite, events: Numbers, places: Numbers) -> tuple[Contacts, Numbers]:
-    parts, replies = [NONE], no_replies(site)
+def _visits(site: SourceSite, events: Numbers, processors: Numbers) -> tuple[Multicasts, Numbers]:
+    """Return the multicasts down the tree for pairs of an event and a processor, and the adverts that come back up."""
+    parts, replies = [NO_MULTICASTS], zeros_by_host(site)
     width = len(site.processors) + 1
     for size in levels(len(site.processors), site.model.fan_out):
-        own, parent = _hosts(site, places, size)
-        parts.append(grouped(events * width + parent, parent, own))
+        own, parent = _hosts(site, processors, size)
+        parts.append(group_messages(events * width + parent, parent, own))
         visited = np.unique((events * width + own) * width + parent)
         child, above = visited // width % width, visited % width
-        apart = np.where(above == 0, site.publisher, site.processors[above - 1]) != site.processors[child]
-        replies += np.bincount(above[apart], minlength=width).astype(np.int64)
-    return joined(parts), replies
+        is_sent = np.where(above == 0, site.publisher, site.processors[above - 1]) != site.processors[child]
+        replies += np.bincount(above[is_sent], minlength=width).astype(np.int64)
+    return concatenate(parts), replies
 
 
-def _chains_safe_region(site: SourceSite) -> list[tuple[int, ...]]:
-    """Return the hosts of the nodes above each threshold, from the top down."""
-    hosts = [own for own, _ in _hosts_by_level(site, site.places)]
-    return [tuple(int(own[n]) for own in reversed(hosts)) for n in range(len(site.places))]
+def _tree_paths(site: SourceSite) -> list[tuple[int, ...]]:
+    """Return the processors that host the tree nodes above each threshold, from the top down."""
+    hosts = [own for own, _ in _hosts_by_level(site, site.processor_of)]
+    return [tuple(int(own[n]) for own in reversed(hosts)) for n in range(len(site.processor_of))]
 
 
-def _hosts_by_level(site: SourceSite, places: Numbers) -> list[tuple[Numbers, Numbers]]:
-    return [_hosts(site, places, size) for size in levels(len(site.processors), site.model.fan_out)]
+def _hosts_by_level(site: SourceSite, processors: Numbers) -> list[tuple[Numbers, Numbers]]:
+    return [_hosts(site, processors, size) for size in levels(len(site.processors), site.model.fan_out)]
 
 
 def _adverts(site: SourceSite) -> Numbers:
     """Return the number of adverts that each host stores: one for each child."""
-    entries = no_replies(site)
+    entries = zeros_by_host(site)
     for own, parent in _hosts_by_level(site, np.arange(len(site.processors))):
         pairs = np.unique(np.stack([own, parent], axis=1), axis=0)
         entries += np.bincount(pairs[:, 1], minlength=len(entries)).astype(np.int64)
@@ -211,16 +237,16 @@ def _adverts(site: SourceSite) -> Numbers:
 def single_level_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """Return the traffic of SF: the same multicast for every event."""
     return SiteTraffic(
-        repeated([(0, np.arange(len(site.processors)), len(values) - 1)]),
-        no_replies(site),
-        counts(site, fired(site, values)[1]),
-        directly(site),
-        count_by_processor(site, site.places),
+        repeated_multicasts([(0, np.arange(len(site.processors)), len(values) - 1)]),
+        zeros_by_host(site),
+        count_fired(site, fired(site, values)[1]),
+        direct_paths(site),
+        count_by_host(site, site.processor_of),
         0,
     )
 
 
-SCHEMES: dict[str, Scheme] = {
+SCHEMES: dict[str, TrafficFunction] = {
     "SF": single_level_traffic,
     "MFD": decomposed_traffic,
     "MCF": cooperative_traffic,

@@ -1,4 +1,8 @@
-"""Traffic of one source on the ring: its hosts, the multicasts between them, and the deliveries to subscribers."""
+"""Traffic of one source on the ring: multicasts between its hosts, and deliveries to subscribers.
+
+The *hosts* of a source are 0 for its publisher and j + 1 for its processor j. The rank of a threshold is its index
+among the distinct thresholds of the source, ascending.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,14 @@ from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, Routes, hops, key
 from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model
 
 
-class Contacts(NamedTuple):
-    """Multicasts in columns: sender, receivers, and how often each was sent.
+class Multicasts(NamedTuple):
+    """Multicasts between hosts, one element of `senders` and `times` each.
 
-    Senders are 0 for the publisher and j + 1 for processor j; receivers are processors. The receivers of multicast i
-    are receivers[starts[i] : starts[i + 1]].
+    The receivers of multicast i are receivers[starts[i] : starts[i + 1]].
+
+    senders: hosts
+    receivers: indexes of processors
+    times: how often each multicast is sent
     """
 
     senders: Numbers
@@ -29,43 +36,45 @@ class Contacts(NamedTuple):
     times: Numbers
 
 
-NONE = Contacts(*(np.zeros(n, dtype=np.int64) for n in (0, 1, 0, 0)))
+NO_MULTICASTS = Multicasts(*(np.zeros(n, dtype=np.int64) for n in (0, 1, 0, 0)))
 
 
-def repeated(groups: Sequence[tuple[int, Numbers, int]]) -> Contacts:
-    """Return multicasts that are sent several times: sender, receivers, times.
+def repeated_multicasts(groups: Sequence[tuple[int, Numbers, int]]) -> Multicasts:
+    """Return multicasts of these senders, receivers and times.
 
-    >>> repeated([(0, np.array([1, 2]), 10)]).times
+    >>> repeated_multicasts([(0, np.array([1, 2]), 10)]).times
     array([10])
     """
     distinct = [np.unique(receivers) for _, receivers, _ in groups]
     starts = np.cumsum([0, *map(len, distinct)])
     receivers = np.concatenate(distinct) if distinct else np.empty(0)
     senders, times = ([group[k] for group in groups] for k in (0, 2))
-    return Contacts(*(np.asarray(column, dtype=np.int64) for column in (senders, starts, receivers, times)))
+    return Multicasts(*(np.asarray(column, dtype=np.int64) for column in (senders, starts, receivers, times)))
 
 
-def grouped(multicasts: Numbers, senders: Numbers, receivers: Numbers) -> Contacts:
-    """Group messages to multicasts. Messages of one multicast are adjacent; receivers may repeat.
+def group_messages(multicasts: Numbers, senders: Numbers, receivers: Numbers) -> Multicasts:
+    """Return the multicasts of messages; a receiver that occurs several times in a multicast gets one message.
 
-    >>> grouped(np.array([0, 0, 7]), np.array([0, 0, 3]), np.array([5, 5, 6])).receivers
+    multicasts: number of the multicast of each message
+
+    >>> group_messages(np.array([0, 0, 7]), np.array([0, 0, 3]), np.array([5, 5, 6])).receivers
     array([5, 6])
     """
     if not len(multicasts):
-        return NONE
+        return NO_MULTICASTS
     order = np.lexsort((receivers, multicasts))
     multicasts, senders, receivers = multicasts[order], senders[order], receivers[order]
     new = np.concatenate([[True], multicasts[1:] != multicasts[:-1]])
-    kept = new | np.concatenate([[True], receivers[1:] != receivers[:-1]])
-    starts = np.concatenate([np.flatnonzero(new[kept]), [np.count_nonzero(kept)]])
-    return Contacts(senders[new], starts, receivers[kept], np.ones(np.count_nonzero(new), dtype=np.int64))
+    is_distinct = new | np.concatenate([[True], receivers[1:] != receivers[:-1]])
+    starts = np.concatenate([np.flatnonzero(new[is_distinct]), [np.count_nonzero(is_distinct)]])
+    return Multicasts(senders[new], starts, receivers[is_distinct], np.ones(np.count_nonzero(new), dtype=np.int64))
 
 
-def joined(parts: Sequence[Contacts]) -> Contacts:
+def concatenate(parts: Sequence[Multicasts]) -> Multicasts:
     """Concatenate multicasts."""
     offsets = np.cumsum([0, *(len(part.receivers) for part in parts)])
     starts = [part.starts[:-1] + offset for part, offset in zip(parts, offsets, strict=False)]
-    return Contacts(
+    return Multicasts(
         np.concatenate([part.senders for part in parts]),
         np.concatenate([*starts, offsets[-1:]]),
         np.concatenate([part.receivers for part in parts]),
@@ -73,10 +82,10 @@ def joined(parts: Sequence[Contacts]) -> Contacts:
     )
 
 
-def count_messages(routes: Routes, contacts: Contacts, loads: Numbers) -> int:
-    """Return the number of messages, and add those that each node receives to `loads`."""
+def count_messages(routes: Routes, multicasts: Multicasts, loads: Numbers) -> int:
+    """Return the number of messages of multicasts, and add those that each node receives to `loads`."""
     stamps = np.full(len(loads), -1, dtype=np.int64)
-    return int(_count_messages(*routes, *contacts, stamps, loads))
+    return int(_count_messages(*routes, *multicasts, stamps, loads))
 
 
 @compiled
@@ -119,17 +128,17 @@ class SourceDemands:
 
     @classmethod
     def random(cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = PINNED.largest) -> SourceDemands:
-        """Return random subscriptions of any node with thresholds from 1 to the largest."""
+        """Return `count` subscriptions of random nodes with thresholds from 1 to the largest."""
         return cls(rng.integers(0, len(ring), count), rng.integers(1, largest + 1, count))
 
 
 @dataclass(frozen=True)
 class SourceSite:
-    """Hosts of a source.
+    """The nodes that a source uses, and its subscriptions.
 
-    publisher: its node
+    publisher: node that publishes
     processors: nodes that store thresholds, clockwise
-    thresholds: the distinct subscribed ones, ascending
+    thresholds: distinct subscribed thresholds, ascending
     """
 
     ring: Ring
@@ -148,19 +157,16 @@ class SourceSite:
         return cls(ring, publisher, (first + np.arange(count)) % len(ring), thresholds, demands, model)
 
     @cached_property
-    def places(self) -> Numbers:
+    def processor_of(self) -> Numbers:
         """The index of the processor of each threshold, assigned in order."""
         return self.assign(len(self.thresholds))
 
     def assign(self, count: int) -> Numbers:
-        """Assign filters to processors, neighbours together. Return the processor index of each.
-
-        A hierarchy assigns its filters by level, as the thesis does.
-        """
+        """Distribute `count` filters over the processors in order. Return the processor index of each filter."""
         return np.arange(count) * len(self.processors) // count
 
     def ranks(self, thresholds: Numbers) -> Numbers:
-        """Return the indexes of thresholds in their order."""
+        """Return the ranks of thresholds."""
         return np.searchsorted(self.thresholds, thresholds)
 
     @cached_property
@@ -175,32 +181,32 @@ class SourceSite:
 
 
 class DeliveryTrees(NamedTuple):
-    """Multicast trees from processors to subscribers, one per threshold and equal in all schemes.
+    """Multicast trees from processors to subscribers, one per threshold. All arrays but `nodes` are by rank.
 
-    registered: messages with which all subscriptions reached the processors of their thresholds
-    messages: nodes of the tree, without the processor
-    hops: from the processor to each subscriber, summed
-    subscribers: their number
-    nodes, starts: the nodes of each tree
+    registration: messages with which all subscriptions reach the processors of their thresholds
+    messages: number of nodes of each tree, without the processor
+    hops: hops from the processor to each subscriber, summed over subscribers
+    subscribers: number of subscribers
+    nodes, starts: the nodes of tree i are nodes[starts[i] : starts[i + 1]]
     """
 
-    registered: int
+    registration: int
     messages: Numbers
     hops: Numbers
     subscribers: Numbers
     nodes: Numbers
     starts: Numbers
 
-    def loads(self, delivered: Numbers, nodes: int) -> Numbers:
-        """Return the messages that each node receives, given the number of deliveries of each threshold."""
-        weights = np.repeat(delivered, np.diff(self.starts))
+    def loads(self, fired: Numbers, nodes: int) -> Numbers:
+        """Return the messages that each of `nodes` nodes receives if each threshold fires as often as in `fired`."""
+        weights = np.repeat(fired, np.diff(self.starts))
         return np.bincount(self.nodes, weights, nodes).astype(np.int64)
 
 
-def delivery_trees(site: SourceSite, places: Numbers) -> DeliveryTrees:
-    """Return the trees of a source whose thresholds are stored at these processors."""
+def delivery_trees(site: SourceSite, processor_of: Numbers) -> DeliveryTrees:
+    """Return the trees of a source whose thresholds are stored at the processors with these indexes."""
     demands, thresholds = site.demands, site.thresholds
-    hosts = site.processors[places]
+    hosts = site.processors[processor_of]
     ranks = site.ranks(demands.thresholds)
     lengths = hops(site.ring, hosts[ranks], demands.nodes)
     trees = [_tree(site, int(host), demands.nodes[ranks == rank]) for rank, host in enumerate(hosts)]
@@ -216,59 +222,57 @@ def delivery_trees(site: SourceSite, places: Numbers) -> DeliveryTrees:
 
 
 def _tree(site: SourceSite, host: int, subscribers: Numbers) -> Numbers:
-    """Return the nodes on the routes from the host to these subscribers; each receives one message."""
+    """Return the nodes on the routes from a processor to these subscribers; each receives one message."""
     return np.unique(routes(site.ring, [host], np.unique(subscribers).tolist()).nodes)
 
 
-Chains = Sequence[tuple[int, ...]]
-"""for each threshold the indexes of some processors"""
+Paths = Sequence[tuple[int, ...]]
+"""by rank, the indexes of the processors that an event passes on its path to the threshold, the threshold's own last"""
 
 
 class SiteTraffic(NamedTuple):
-    """Messages between the hosts of a source under one scheme, deliveries, and stored entries.
+    """Messages between the hosts of a source under one scheme, thresholds that fire, and stored entries.
 
-    Hosts are 0 for the publisher and j + 1 for processor j.
-
-    contacts: multicasts between hosts
-    replies: messages that a host receives directly from another
-    delivered: number of deliveries of each threshold
-    chains: the processors that an event passes on its path to each threshold, the threshold's own last
+    multicasts: multicasts between hosts
+    replies: messages that each host receives directly from another one
+    fired: how often each threshold fires, by rank
+    paths: paths of events to thresholds
     entries: filters, intervals and adverts stored by each host
-    established: messages that set up the scheme, besides the subscriptions
+    setup_messages: messages that set up the scheme, besides the subscriptions
     """
 
-    contacts: Contacts
+    multicasts: Multicasts
     replies: Numbers
-    delivered: Numbers
-    chains: Chains
+    fired: Numbers
+    paths: Paths
     entries: Numbers
-    established: int
+    setup_messages: int
 
     @property
-    def places(self) -> Numbers:
-        """The processor of each threshold."""
-        return np.array([chain[-1] for chain in self.chains], dtype=np.int64)
+    def processor_of(self) -> Numbers:
+        """The index of the processor of each threshold, by rank."""
+        return np.array([path[-1] for path in self.paths], dtype=np.int64)
 
-    def reached(self, site: SourceSite) -> Numbers:
-        """Return the hops of an event from the publisher to the processor of each threshold."""
-        paths = ([(0, chain[0]), *((a + 1, b) for a, b in pairwise(chain))] for chain in self.chains)
-        return np.array([sum(site.hops[a, b] for a, b in path) for path in paths], dtype=np.int64)
-
-
-Scheme = Callable[[SourceSite, Numbers], SiteTraffic]
-"""returns the traffic of a source with values"""
+    def path_hops(self, site: SourceSite) -> Numbers:
+        """Return the hops of an event from the publisher to the processor of each threshold, by rank."""
+        paths = ([(0, path[0]), *((a + 1, b) for a, b in pairwise(path))] for path in self.paths)
+        return np.array([sum(site.hops[a, b] for a, b in pairs) for pairs in paths], dtype=np.int64)
 
 
-def directly(site: SourceSite) -> Chains:
-    """Return chains directly from the publisher to every threshold."""
-    return [(int(place),) for place in site.places]
+TrafficFunction = Callable[[SourceSite, Numbers], SiteTraffic]
+"""scheme: returns the traffic of a source with values"""
 
 
-def no_replies(site: SourceSite) -> Numbers:
-    """Return zero replies for every host."""
+def direct_paths(site: SourceSite) -> Paths:
+    """Return paths directly from the publisher to the processor of every threshold."""
+    return [(int(processor),) for processor in site.processor_of]
+
+
+def zeros_by_host(site: SourceSite) -> Numbers:
+    """Return an array with a zero for every host."""
     return np.zeros(len(site.processors) + 1, dtype=np.int64)
 
 
-def count_by_processor(site: SourceSite, places: Numbers) -> Numbers:
-    """Count the entries of each host, given their processors."""
-    return np.bincount(places + 1, minlength=len(site.processors) + 1).astype(np.int64)
+def count_by_host(site: SourceSite, processors: Numbers) -> Numbers:
+    """Count entries by host, given the index of the processor of each entry."""
+    return np.bincount(processors + 1, minlength=len(site.processors) + 1).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Greedy conformance filter: deliver a value when it is further than the threshold from the one delivered last.
+"""Greedy conformance filter (OnlineGreedy): deliver a value that is further than the threshold from the last delivery.
 
-Decisions are made online, without knowledge of later values. The subscriber is never further than the threshold from
-the source. `IntervalIndex` delivers the same values.
+Decisions are made online, without knowledge of later values. The subscriber's value is never further than the threshold
+from the source's. `IntervalIndex` delivers the same values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from thinwire_lab.overlay_sim.filters.thresholds import (
 def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
     """Return the indexes of the delivered values.
 
-    start: value that the subscriber holds; without it the first value is delivered
+    start: value that the subscriber has; without `start` the first value is delivered
 
     >>> greedy(np.array([0, 3, 6, 5, 11, 20]), 5).tolist()
     [0, 2, 5]
@@ -38,7 +38,9 @@ def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
 
 
 def within(values: Ticks, places: Ticks, threshold: int) -> bool:
-    """Whether these deliveries keep a subscriber within the threshold at every event.
+    """Return whether a subscriber that gets these values is within the threshold of the source at every event.
+
+    places: indexes of the delivered values
 
     >>> walk = np.array([0, 3, 6, 5])
     >>> within(walk, np.array([0, 2]), 5), within(walk, np.array([0]), 5)
@@ -51,11 +53,11 @@ def within(values: Ticks, places: Ticks, threshold: int) -> bool:
 
 
 class ThresholdCounts:
-    """Delivery counts of many thresholds over one source, without storing deliveries. All deliver the first value.
+    """Delivery counts of many thresholds over one source. Every threshold delivers the first value.
 
-    thresholds: distinct, ascending
+    thresholds: distinct thresholds, ascending; the arrays below have one element per threshold
     events: number of values so far
-    delivered: deliveries of each threshold
+    delivered: number of deliveries
     gaps: largest distance between source and subscriber in ticks; at most the threshold
     silences: longest run of values that were not delivered
 

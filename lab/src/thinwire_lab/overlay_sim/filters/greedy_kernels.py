@@ -24,32 +24,41 @@ def deliver(values: Any, threshold: int, centre: int, first: bool, places: Any) 
 
 @compiled
 def longest_gap(values: Any, places: Any) -> int:
-    """Return the largest distance between a value and the one delivered last; the first value is delivered."""
+    """Return the largest distance between a value and the value delivered last; `places` starts with 0.
+
+    places: indexes of the delivered values
+    """
     worst = 0
-    held = values[0]
-    turn = 0
+    last = values[0]
+    delivered = 0
     for at in range(len(values)):
-        if turn < len(places) and places[turn] == at:
-            held = values[at]
-            turn += 1
-        worst = max(worst, abs(values[at] - held))
+        if delivered < len(places) and places[delivered] == at:
+            last = values[at]
+            delivered += 1
+        worst = max(worst, abs(values[at] - last))
     return worst
 
 
 @part
 def count_column(values: Any, threshold: int, centre: int, first: bool, quiet: int) -> tuple[int, int, int, int, int]:
-    """Return last delivered value, deliveries, largest gap, current and longest run of suppressed values."""
+    """Apply a threshold to values. Return the state and the results, in the order of the names below.
+
+    centre: value delivered last
+    first: whether the first value is delivered in any case
+    quiet: length of the current run of suppressed values
+    Return centre, number of deliveries, largest gap, quiet, and the longest run that a delivery ended.
+    """
     delivered, gap, longest = 0, 0, 0
     for x in values:
-        away = abs(x - centre)
-        if first or away > threshold:
+        distance = abs(x - centre)
+        if first or distance > threshold:
             first = False
             centre = x
             delivered += 1
             longest = max(longest, quiet)
             quiet = 0
         else:
-            gap = max(gap, away)
+            gap = max(gap, distance)
             quiet += 1
     return centre, delivered, gap, quiet, longest
 
@@ -58,7 +67,7 @@ def count_column(values: Any, threshold: int, centre: int, first: bool, quiet: i
 def count_rows(
     values: Any, thresholds: Any, first: bool, centres: Any, delivered: Any, gaps: Any, quiet: Any, longest: Any
 ) -> None:
-    """Apply each threshold to all values in turn; the values stay in the CPU cache."""
+    """Apply each threshold to all values in delivered; the values stay in the CPU cache."""
     for i in range(len(thresholds)):
         centre, n, gap, now, worst = count_column(values, thresholds[i], centres[i], first, quiet[i])
         centres[i] = centre

@@ -1,9 +1,12 @@
-"""Kernels of the threshold index: offer values to all thresholds of a source.
+"""Kernels of the threshold index: find for each value the thresholds of a source that fire.
 
 `offer_rows` has two methods. The tree search visits only blocks whose summary excludes the value and updates their
-summaries. The scan visits every interval without updating summaries, which is cheaper if many blocks are hit. After
-some consecutive values for which the other method is cheaper, the method changes; changing to the tree recomputes all
-summaries, which costs about two scans.
+summaries. The scan visits every interval without updating summaries, which is cheaper if many blocks have intervals
+that exclude the value. After some consecutive values for which the other method is cheaper, the method changes;
+changing to the tree recomputes all summaries, which costs about two scans.
+
+The arrays are those of `filters.kernels.intervals`. `places` and `fired` receive pairs: the index of a value and a
+threshold that the value fires; `count` is the number of pairs.
 """
 
 from __future__ import annotations
@@ -13,16 +16,17 @@ from typing import Any
 from thinwire.codec.kernels.jit import compiled, part
 from thinwire.filters.kernels.intervals import BLOCK, descend, left, lowest_bit, sum_up, sum_up_levels
 
-SUMMED, STREAK, NEXT, COMPARED, CELLS = range(5)
-"""cells of a state: whether summaries are current, consecutive values for which the other method is cheaper, index of
-the next value, blocks compared"""
+SUMMED, STREAK, NEXT, COMPARED, STATE_CELLS = range(5)
+"""cells of the `state` array: 1 if summaries are current, consecutive values for which the other method is cheaper,
+index of the next value, number of blocks compared; and the number of cells"""
 
 HEAVY_SHARE = 4
-"""a value is heavy if it hits at least one block in this many"""
+"""a value is heavy if at least one block in this many has an interval that does not contain it"""
 HEAVY_STREAK, LIGHT_STREAK = 4, 8
 """consecutive heavy values that end the tree search, and light values that end the scan"""
 
 _ALL = (1 << BLOCK) - 1
+"""mask of a block of which no interval contains the value"""
 
 
 @part
@@ -67,8 +71,8 @@ def ascend(low: Any, high: Any, starts: Any, found: Any, counts: Any) -> None:
 
 
 @part
-def quiet_until(values: Any, at: int, low: int, high: int) -> int:
-    """Return the index of the next value outside of [low, high]."""
+def skip_inside(values: Any, at: int, low: int, high: int) -> int:
+    """Return the index of the first value from `at` on that is outside [low, high]."""
     while at < len(values) and low <= values[at] <= high:
         at += 1
     return at
@@ -118,7 +122,7 @@ def visit_rows(
     """Process values by the tree search until the scan is cheaper."""
     root, leaves = starts[-2], starts[1]
     heavy = max(1, leaves // BLOCK // HEAVY_SHARE)
-    at, streak = quiet_until(values, state[NEXT], low[root], high[root]), state[STREAK]
+    at, streak = skip_inside(values, state[NEXT], low[root], high[root]), state[STREAK]
     while at < len(values) and count + leaves <= len(fired) and streak < HEAVY_STREAK:
         x = values[at]
         descend(low, high, starts, found, counts, x)
@@ -132,7 +136,7 @@ def visit_rows(
         ascend(low, high, starts, found, counts)
         state[COMPARED] += counts.sum()
         streak = streak + 1 if counts[1] >= heavy else 0
-        at = quiet_until(values, at + 1, low[root], high[root])
+        at = skip_inside(values, at + 1, low[root], high[root])
     state[NEXT], state[STREAK] = at, streak
     return count
 

@@ -1,20 +1,21 @@
 """Published filter schemes over many thresholds, and the offline optimum.
 
-SingleLevel (SF). Every threshold evaluates every value. It delivers what `greedy` does.
+The schemes are those of L. Chen, Conformance Preserving Data Dissemination for Large-Scale Peer to Peer Systems,
+dissertation, 2011. A filter has a radius and a centre; it passes a value that is further than the radius from the
+centre. A threshold is a chain of filters: a value that the last filter of the chain passes is delivered.
 
-Decomposed (MFD). A threshold's digits form a path of filters; paths share common beginnings. Every filter moves to the
-value it passes (BasicMove). The radii of a path add up to the threshold, so a subscriber's value stays within it. It
-may receive more deliveries than with `greedy`, and sometimes fewer.
+SingleLevel (SF). Every threshold is one filter. It delivers what `greedy` does.
 
-Cooperative (MCF), in its correct form: each threshold has its own chain of filters. CooperativeMove aligns an upper
-filter with the edge of the one below, so that no value is lost between them. One upper filter over two thresholds has
-two edges, and one of the thresholds misses values. Here upper filters of equal radius are on one node and have a state
-for every chain. Two levels then deliver exactly what `greedy` does on any stream; three or more do if consecutive
-values differ by at most the step.
+Decomposed (MFD, multi-level filter decomposition). The digits of a threshold are the radii of a path of filters; paths
+share common beginnings. A filter that passes a value becomes centred at the value (BasicMove). The radii of a path add
+up to the threshold, so a subscriber's value stays within the threshold. The subscriber may receive more deliveries than
+with `greedy`, and sometimes fewer.
 
-Clamped (ClampMove). One upper filter over many thresholds drops a value only if all thresholds below would. After every
-value its ball is moved into the common interval of the thresholds, which is always wide enough for a ball of half the
-smallest threshold. It is exact on any stream. The interval index uses the common interval directly.
+Cooperative (MCF, multi-level cooperative filters), in its correct form: each threshold has its own chain of filters.
+CooperativeMove centres an upper filter at an edge of the filter below if the value is near the edge, so that no value
+is lost between them. One upper filter over two thresholds has two edges, and one of the thresholds misses values. Here
+upper filters of equal radius are on one node and have a centre for every chain. Two levels then deliver exactly what
+`greedy` does on any stream; three or more do if consecutive values differ by at most the step.
 
 Offline optimum. The fewest deliveries within a threshold, given all values. A delivery of x serves up to the first
 value that differs from x by more than the threshold. The next delivery may be any value up to that point; the best one
@@ -28,7 +29,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
 from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digits, first_level
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
@@ -56,17 +56,17 @@ def global_optimum(values: Ticks, threshold: int) -> Ticks:
 
 
 _CELLS = 1 << 20
-"""pairs that a kernel may write in one call"""
+"""pairs of a value and a filter that a kernel may write in one call"""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Result of a scheme on a stream: pairs of an index and a threshold, in ascending order.
+    """Result of a scheme on a stream. Pairs of the index of a value and a threshold are in ascending order.
 
     places, thresholds: the deliveries
-    passed_at, passed: the filters that passed or delivered a value, each with the threshold that it represents
+    passed_at, passed: the filters that passed a value, as the threshold that each represents
     events: number of values
-    touched: number of filter evaluations
+    evaluations: number of filter evaluations
     """
 
     places: Ticks
@@ -74,79 +74,36 @@ class Passage:
     passed_at: Ticks
     passed: Ticks
     events: int
-    touched: int
+    evaluations: int
 
-    def of(self, threshold: int) -> Ticks:
+    def deliveries_of(self, threshold: int) -> Ticks:
         """Return the indexes of the deliveries of one threshold."""
         found: Ticks = self.places[self.thresholds == threshold]
         return found
 
 
-def ordered(places: Ticks, names: Ticks) -> tuple[Ticks, Ticks]:
-    """Return pairs in the order of a passage."""
-    order = np.lexsort((names, places))
-    return places[order], names[order]
+def _ordered(places: Ticks, filters: Ticks) -> tuple[Ticks, Ticks]:
+    """Return pairs in ascending order."""
+    order = np.lexsort((filters, places))
+    return places[order], filters[order]
 
 
-def pieces(values: Ticks, filters: int) -> Iterator[tuple[int, Ticks]]:
-    """Split a stream so that all filters may write at every value of a piece. Yield the start index and the piece."""
+def _pieces(values: Ticks, filters: int) -> Iterator[tuple[int, Ticks]]:
+    """Return pieces of a stream with their start indexes. One kernel call has room for all pairs of a piece."""
     size = max(1, _CELLS // max(1, filters))
     return ((at, values[at : at + size]) for at in range(0, values.size, size))
 
 
-class Clamped:
-    """Thresholds below one upper filter (ClampMove).
-
-    radius: radius of the upper filter; at most half the smallest threshold, which is the default
-
-    >>> Clamped([7, 11], value=0).run(-np.arange(1, 13)).places.tolist()
-    [7, 11]
-    """
-
-    def __init__(self, thresholds: Iterable[int], value: int, radius: int | None = None) -> None:
-        self.thresholds = checked_thresholds(thresholds)
-        widest = int(self.thresholds[0]) // 2 if self.thresholds.size else 0
-        self.radius = widest if radius is None else checked_threshold(radius)
-        if self.radius > widest:
-            raise ConfigError("the radius is above half the smallest threshold", radius=self.radius, limit=widest)
-        self._centre = checked_tick(value)
-        self._held = np.full(self.thresholds.size, self._centre, dtype=np.int64)
-
-    def run(self, values: Ticks) -> Passage:
-        """Process all values in order."""
-        ticks = checked_ticks(values)
-        fired = [self._offer(x) for x in ticks.tolist()]
-        passed = [at for at, each in enumerate(fired) if each is not None]
-        names = [self.thresholds[each] for each in fired if each is not None]
-        places = np.repeat(np.array(passed, dtype=np.int64), [each.size for each in names])
-        thresholds = np.concatenate([self.thresholds[:0], *names])
-        touched = ticks.size + len(passed) * self.thresholds.size
-        return Passage(places, thresholds, places, thresholds, ticks.size, touched)
-
-    def _offer(self, x: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-        """Return which thresholds fire; None if the upper filter drops the value."""
-        fired = None
-        if abs(x - self._centre) > self.radius:
-            fired = np.abs(x - self._held) > self.thresholds
-            self._held[fired] = x
-        self._centre = self._clamped(x)
-        return fired
-
-    def _clamped(self, x: int) -> int:
-        low = int((self._held - self.thresholds).max(initial=-(1 << 63)))
-        high = int((self._held + self.thresholds).min(initial=(1 << 63) - 1))
-        return min(max(x, low + self.radius), high - self.radius)
-
-
 @dataclass(frozen=True)
 class Cost:
-    """Costs of a scheme on a stream: filter evaluations and deliveries per value.
+    """Costs of a scheme on a stream, per value.
 
-    A filter of the index is a block of 32 thresholds that are evaluated together.
+    evaluations: filter evaluations; for the index, blocks of 32 thresholds that are evaluated together
+    fired: deliveries
     """
 
     scheme: str
-    touched: float
+    evaluations: float
     fired: float
 
 
@@ -157,7 +114,7 @@ def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | N
     base: base of the decomposition, see `Decomposed`
 
     >>> import numpy as np
-    >>> [(cost.scheme, cost.touched) for cost in costs(np.arange(9), [3, 7])]
+    >>> [(cost.scheme, cost.evaluations) for cost in costs(np.arange(9), [3, 7])]
     [('SF', 2.0), ('MFD', 1.75), ('MCF', 1.125), ('SRI', 0.25)]
     """
 
@@ -173,12 +130,10 @@ def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | N
 
 def _cost(scheme: str, passage: Passage) -> Cost:
     events = max(1, passage.events)
-    return Cost(scheme, passage.touched / events, passage.places.size / events)
+    return Cost(scheme, passage.evaluations / events, passage.places.size / events)
 
 
 def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
-    from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
-
     index = IntervalIndex(thresholds, start)
     fired = sum(places.size for places, _ in index.offer_batches(values))
     events = max(1, values.size)
@@ -188,7 +143,9 @@ def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
 class Cooperative:
     """Chains of cooperative filters.
 
-    step: assumed maximum difference of consecutive values; it limits the decompositions
+    chains: threshold -> radii of its filters
+    first_level: distinct radii of the first filters
+    step: assumed maximum difference of consecutive values, which limits the decompositions
     levels: maximum number of filters in a chain
     centres: centres of the filters, one row per chain
 
@@ -200,16 +157,16 @@ class Cooperative:
     """
 
     def __init__(self, thresholds: Iterable[int], value: int, step: int = 1, levels: int = 2) -> None:
-        self._begin(chosen_chains(checked_thresholds(thresholds).tolist(), step, levels), value)
+        self._set_up(chosen_chains(checked_thresholds(thresholds).tolist(), step, levels), value)
 
     @classmethod
     def of(cls, chains: Iterable[Chain], value: int) -> Cooperative:
-        """Return a scheme with given chains; each represents the sum of its radii."""
+        """Return a scheme whose chains have these radii."""
         scheme = cls.__new__(cls)
-        scheme._begin({sum(chain): chain for chain in sorted(chains, key=sum)}, value)
+        scheme._set_up({sum(chain): chain for chain in sorted(chains, key=sum)}, value)
         return scheme
 
-    def _begin(self, chains: dict[int, Chain], value: int) -> None:
+    def _set_up(self, chains: dict[int, Chain], value: int) -> None:
         self.chains = chains
         self.first_level = first_level(chains)
         self.thresholds = checked_thresholds(chains)
@@ -223,15 +180,15 @@ class Cooperative:
     def run(self, values: Ticks) -> Passage:
         """Process all values in order.
 
-        Evaluations count the filters of the first level and those that a value is passed to, not the state per chain.
+        Filters of the first level with equal radii count as one evaluation, although there is a centre for each chain.
         """
         ticks = checked_ticks(values, limit=SUM_LIMIT)
-        parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self._radii.size)]
+        parts = [self._piece(begin, piece) for begin, piece in _pieces(ticks, self._radii.size)]
         at, rows, levels = (np.concatenate([part[side] for part in parts] or [self._depths[:0]]) for side in range(3))
-        names, last = self.thresholds[rows], levels == self._depths[rows] - 1
-        delivered = ordered(at[last], names[last])
-        touched = ticks.size * len(self.first_level) + int(np.count_nonzero(~last))
-        return Passage(*delivered, *ordered(at, names), ticks.size, touched)
+        passed, last = self.thresholds[rows], levels == self._depths[rows] - 1
+        delivered = _ordered(at[last], passed[last])
+        evaluations = ticks.size * len(self.first_level) + int(np.count_nonzero(~last))
+        return Passage(*delivered, *_ordered(at, passed), ticks.size, evaluations)
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, Ticks]:
         places, rows, levels = (np.empty(values.size * self._radii.size, dtype=np.int64) for _ in range(3))
@@ -240,14 +197,16 @@ class Cooperative:
 
 
 class Decomposed:
-    """Tree of the digits of all thresholds. A filter on a path that is no subscribed threshold is a proxy.
+    """Tree of the digits of all thresholds.
 
-    names, parents, centres: per filter, the threshold it represents, its parent (-1: none), its state
-    base: base of the digits; by default the largest threshold has three digits
+    filter_thresholds: threshold that each filter represents, the sum of the radii on the path to the filter
+    parents: number of the filter above each filter, -1 for none
+    centres: centre of each filter
+    base: base of the digits; by default the smallest in which the largest threshold has three digits
 
     >>> scheme = Decomposed([21, 34], value=0, base=4)
-    >>> scheme.names.tolist(), scheme.proxies.tolist()
-    ([1, 2, 5, 21, 34], [1, 2, 5])
+    >>> scheme.filter_thresholds.tolist()
+    [1, 2, 5, 21, 34]
     >>> scheme.run(np.array([10, 40])).thresholds.tolist()
     [21, 34]
     """
@@ -255,20 +214,20 @@ class Decomposed:
     def __init__(self, thresholds: Iterable[int], value: int, base: int | None = None) -> None:
         distinct = checked_thresholds(thresholds).tolist()
         self.base = base_for(max(distinct, default=1), 3) if base is None else base
-        self._begin([digits(threshold, self.base) or (0,) for threshold in distinct], value)
+        self._set_up([digits(threshold, self.base) or (0,) for threshold in distinct], value)
 
     @classmethod
     def of(cls, chains: Iterable[Chain], value: int) -> Decomposed:
-        """Return a scheme with given radii; each path represents the sum of its radii."""
+        """Return a scheme whose paths have these radii."""
         scheme = cls.__new__(cls)
-        scheme._begin(list(chains), value)
+        scheme._set_up(list(chains), value)
         return scheme
 
-    def _begin(self, chains: list[Chain], value: int) -> None:
+    def _set_up(self, chains: list[Chain], value: int) -> None:
         paths = {chain[:end] for chain in chains for end in range(1, len(chain) + 1)}
         nodes = sorted(paths, key=lambda path: (sum(path), path))
         numbers = {path: number for number, path in enumerate(nodes)}
-        self.names = _column(sum(path) for path in nodes)
+        self.filter_thresholds = _column(sum(path) for path in nodes)
         self.parents = _column(numbers.get(path[:-1], -1) for path in nodes)
         self.centres = np.full(len(nodes), checked_tick(value), dtype=np.int64)
         self._subscribed = np.isin(np.arange(len(nodes)), [numbers[chain] for chain in chains])
@@ -277,24 +236,26 @@ class Decomposed:
         self._children = np.argsort(self.parents, kind="stable")[self._roots.size :]
         self._first = np.searchsorted(self.parents[self._children], np.arange(len(nodes) + 1))
 
-    @property
-    def proxies(self) -> Ticks:
-        """The filters that only forward to others."""
-        return self.names[~self._subscribed]
-
     def run(self, values: Ticks) -> Passage:
         """Process all values in order."""
         ticks = checked_ticks(values)
-        parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self.names.size)]
-        at, nodes = (np.concatenate([self.names[:0], *(part[side] for part in parts)]) for side in (0, 1))
-        subscribed, names = self._subscribed[nodes], self.names[nodes]
-        return Passage(at[subscribed], names[subscribed], at, names, ticks.size, sum(part[2] for part in parts))
+        parts = [self._piece(begin, piece) for begin, piece in _pieces(ticks, self.filter_thresholds.size)]
+        at, nodes = (np.concatenate([self.filter_thresholds[:0], *(part[side] for part in parts)]) for side in (0, 1))
+        subscribed, filter_thresholds = self._subscribed[nodes], self.filter_thresholds[nodes]
+        return Passage(
+            at[subscribed],
+            filter_thresholds[subscribed],
+            at,
+            filter_thresholds,
+            ticks.size,
+            sum(part[2] for part in parts),
+        )
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, int]:
-        places, passed = (np.empty(values.size * self.names.size, dtype=np.int64) for _ in range(2))
+        places, passed = (np.empty(values.size * self.filter_thresholds.size, dtype=np.int64) for _ in range(2))
         tree = self._radii, self.centres, self._roots, self._first, self._children
-        count, touched = pass_tree(values, *tree, places, passed)
-        return *ordered(begin + places[:count], passed[:count]), touched
+        count, evaluations = pass_tree(values, *tree, places, passed)
+        return *_ordered(begin + places[:count], passed[:count]), evaluations
 
 
 def _column(numbers: Iterable[int]) -> Ticks:
@@ -306,7 +267,7 @@ class SingleLevel:
 
     >>> import numpy as np
     >>> passage = SingleLevel([2, 5], value=0).run(np.array([3, 9]))
-    >>> passage.thresholds.tolist(), passage.touched
+    >>> passage.thresholds.tolist(), passage.evaluations
     ([2, 2, 5], 4)
     """
 

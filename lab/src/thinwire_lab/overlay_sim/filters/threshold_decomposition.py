@@ -1,9 +1,10 @@
 """Decomposition of thresholds into sums of smaller ones, for filters in levels.
 
-Small filters evaluate every value, and large ones only the values that these pass. The filters of the first level are
-as few as cover all thresholds, chosen greedily (Greedy-MFA). A first filter c1 covers c if (c1 + 1) divides (c + 1) and
-the step allows it. A threshold before a prime number therefore covers only itself: of all thresholds up to N, about N /
-ln N are in the first level, regardless of the choice.
+The algorithms are those of L. Chen's dissertation (2011). Small filters evaluate every value, and large filters only
+the values that the small ones pass. The filters of the first level are as few as cover all thresholds, chosen greedily
+(Greedy-MFA). A first filter c1 covers c if (c1 + 1) divides (c + 1) and the step allows it. A threshold that is one
+below a prime number is therefore covered only by itself: of all thresholds up to N, about N / ln N are in the first
+level, regardless of the choice.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ def digits(threshold: int, base: int) -> Chain:
 
 
 def splits(threshold: int, step: int, above: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield the two-level decompositions in which the first filter moves by a divisor of the second.
+    """Yield the decompositions (first, second) in which first + 1 divides threshold + 1 and that the step allows.
 
     step: maximum difference of consecutive values
-    above: sum of the filters before these two
+    above: sum of the radii of the filters before these two
 
     >>> list(splits(11, step=1)), list(splits(12, step=1))
     ([(5, 6), (3, 8), (2, 9)], [])
@@ -93,6 +94,7 @@ def decompositions(threshold: int, step: int, levels: int = 2) -> list[Chain]:
 
 
 Choices = Mapping[int, list[Chain]]
+"""threshold -> possible chains"""
 
 
 def chosen_chains(thresholds: Iterable[int], step: int, levels: int = 2) -> dict[int, Chain]:
@@ -117,13 +119,13 @@ def first_level(chains: Mapping[int, Chain]) -> list[int]:
 
 
 def _narrowed(choices: Choices, level: int) -> dict[int, list[Chain]]:
-    """Return the chains left after the filters of a level are chosen: the largest covering filter passes least."""
+    """Return the chains whose filter of a level is the largest chosen one: a larger filter passes fewer values."""
     assigned = _fewest(choices, level)
-    left = {}
+    narrowed = {}
     for threshold, chains in choices.items():
-        best = max(_at(chain, level) for chain in chains if _at(chain, level) in assigned)
-        left[threshold] = [chain for chain in chains if _at(chain, level) == best]
-    return left
+        best = max(_radius_at(chain, level) for chain in chains if _radius_at(chain, level) in assigned)
+        narrowed[threshold] = [chain for chain in chains if _radius_at(chain, level) == best]
+    return narrowed
 
 
 def _fewest(choices: Choices, level: int) -> set[int]:
@@ -131,22 +133,22 @@ def _fewest(choices: Choices, level: int) -> set[int]:
     covers: dict[int, set[int]] = defaultdict(set)
     for threshold, chains in choices.items():
         for chain in chains:
-            covers[_at(chain, level)].add(threshold)
-    open_, chosen = set(choices), set()
+            covers[_radius_at(chain, level)].add(threshold)
+    uncovered, chosen = set(choices), set()
     heap = [(-len(covered), radius) for radius, covered in covers.items()]
     heapify(heap)
-    while open_:
-        claimed, radius = heappop(heap)
-        covers[radius] &= open_
-        if len(covers[radius]) == -claimed:
+    while uncovered:
+        negative_count, radius = heappop(heap)
+        covers[radius] &= uncovered
+        if len(covers[radius]) == -negative_count:
             chosen.add(radius)
-            open_ -= covers[radius]
+            uncovered -= covers[radius]
         else:
             # Some of its thresholds are covered by now. Counts only decrease, so the filter goes back to the heap.
             heappush(heap, (-len(covers[radius]), radius))
     return chosen
 
 
-def _at(chain: Chain, level: int) -> int:
+def _radius_at(chain: Chain, level: int) -> int:
     """Return the radius at a level; 0 if the chain ends before it."""
     return chain[level] if level < len(chain) else 0

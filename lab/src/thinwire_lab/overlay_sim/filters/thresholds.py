@@ -33,7 +33,7 @@ TICK_LIMIT = (1 << 62) - 1
 """largest tick and threshold; the sum and the difference of two fit into 64 bits"""
 
 SUM_LIMIT = 1 << 60
-"""limit where more than two are added"""
+"""limit of ticks where more than two are added"""
 
 MAX_THRESHOLDS = 1 << 24
 """distinct thresholds of one source"""
@@ -94,7 +94,7 @@ def _bounded(ticks: int, field: str, limit: int = TICK_LIMIT) -> int:
 
 
 def ticks_of(thresholds: Iterable[float | str], step: float) -> list[int]:
-    """Return thresholds as whole numbers of steps."""
+    """Return thresholds, such as 0.5, as numbers of ticks of size `step`."""
     return [_whole_steps(threshold, step) for threshold in thresholds]
 
 

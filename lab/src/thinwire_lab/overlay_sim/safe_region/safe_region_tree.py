@@ -1,7 +1,16 @@
-"""Messages, leaves and inner nodes of a safe-region tree, and a tree on a simulated network.
+"""Safe-region tree on a simulated network: messages, leaves and inner nodes.
 
-A leaf delivers exactly what OnlineGreedy does. Messages on one link arrive in order; those on different links in any
-order.
+Every leaf stores some thresholds of a source. Each node advertises to its parent its *safe interval*, in which no
+threshold below the node fires, so an event goes only to nodes below which a threshold may fire. Messages in flight are
+never assumed to have arrived. Leaves deliver exactly what OnlineGreedy (`greedy`) does. Messages on one link arrive in
+order; messages on different links in any order.
+
+>>> tree = Tree([3, 8, 20, 40], value=0, seed=1, fan_out=2)
+>>> for value in (4, 9, 30):
+...     tree.publish(value)
+>>> tree.wait_until_idle()
+>>> tree.delivered[3], tree.delivered[8], tree.delivered[40]
+([(1, 4), (2, 9), (3, 30)], [(2, 9), (3, 30)], [])
 """
 
 from __future__ import annotations
@@ -15,10 +24,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.discrete_events import Kernel
+from thinwire_lab.overlay_sim.discrete_events import EventScheduler
 
 LIMIT = 2**62
-"""beyond all values; ticks are 64-bit integers"""
+"""end of an interval without limit: larger than all values, which are 64-bit ticks"""
 
 
 class Interval(NamedTuple):
@@ -33,13 +42,13 @@ class Interval(NamedTuple):
 
 
 EVERYTHING = Interval(-LIMIT, LIMIT)
-"""interval of a node without thresholds"""
+"""safe interval of a node without thresholds"""
 
 
-def common(intervals: Iterable[Interval]) -> Interval:
-    """Return the intersection.
+def intersect(intervals: Iterable[Interval]) -> Interval:
+    """Return the intersection of intervals.
 
-    >>> common([Interval(0, 9), Interval(4, 12)]), common([]) == EVERYTHING
+    >>> intersect([Interval(0, 9), Interval(4, 12)]), intersect([]) == EVERYTHING
     (Interval(low=4, high=9), True)
     """
     bounded = [EVERYTHING, *intervals]
@@ -54,8 +63,10 @@ class Event(NamedTuple):
 
 
 class Join(NamedTuple):
-    """Downwards: a new threshold for the leaf that stores it. It is numbered like an event, because their order must
-    not change. `value` is the latest value at that number."""
+    """Downwards: a new threshold for its leaf, with the latest value of the source.
+
+    Joins and events have one sequence of numbers, because the order of joins and events must not change.
+    """
 
     number: int
     value: int
@@ -63,7 +74,7 @@ class Join(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Downwards: a removed threshold. The interval can only grow, so no advert is needed immediately."""
+    """Downwards: a removed threshold. The safe interval can only grow, so no advert is needed immediately."""
 
     threshold: int
 
@@ -77,15 +88,15 @@ class Advert(NamedTuple):
 
 Message = Event | Join | Leave | Advert
 
-Sent = tuple[str, Message]
+OutgoingMessage = tuple[str, Message]
 """receiver and message"""
 
 
 class Leaf:
     """Thresholds with the last delivered value of each.
 
-    delivered: threshold -> number and value of all deliveries. A new subscriber gets the value at which its threshold
-        is centred, with the number of its join
+    delivered: threshold -> number and value of all deliveries. A new subscriber gets the value that the other
+        subscribers of its threshold have, with the number of its join
 
     >>> leaf = Leaf("parent", [2, 9], value=0)
     >>> leaf.receive("parent", Event(1, 3))
@@ -101,10 +112,10 @@ class Leaf:
 
     @property
     def safe(self) -> Interval:
-        """The interval in which no threshold fires."""
-        return common(Interval(z - c, z + c) for c, z in self.last.items())
+        """The safe interval of the leaf."""
+        return intersect(Interval(z - c, z + c) for c, z in self.last.items())
 
-    def receive(self, sender: str, message: Message) -> list[Sent]:
+    def receive(self, sender: str, message: Message) -> list[OutgoingMessage]:
         """Process a message. Return the messages to send."""
         if isinstance(message, Leave):
             self.last.pop(message.threshold, None)
@@ -128,24 +139,24 @@ class Leaf:
 
 
 class Actor(Protocol):
-    """Processes messages and returns messages."""
+    """A leaf or an inner node: processes a message and returns the messages to send."""
 
-    def receive(self, sender: str, message: Message) -> list[Sent]: ...
+    def receive(self, sender: str, message: Message) -> list[OutgoingMessage]: ...
 
 
 class Network:
     """Actors by name, and the messages between them.
 
-    longest: maximum delay of a message in steps; delays are random
+    max_delay: maximum delay of a message in steps; delays are random, at least one step
 
-    Attributes: `sent`, number of messages by kind.
+    Attributes: `sent`, number of messages by class name.
     """
 
-    def __init__(self, seed: int, longest: int = 5) -> None:
-        self.longest = longest
+    def __init__(self, seed: int, max_delay: int = 5) -> None:
+        self.max_delay = max_delay
         self.actors: dict[str, Actor] = {}
         self.sent: Counter[str] = Counter()
-        self._world = Kernel()
+        self._scheduler = EventScheduler()
         self._rng = np.random.default_rng(seed)
         self._newest: defaultdict[tuple[str, str], float] = defaultdict(float)
 
@@ -155,24 +166,24 @@ class Network:
             self._send(name, receiver, answer)
 
     def run(self, steps: int | None = None) -> None:
-        """Run for some steps; without a number, until no message is in flight."""
-        self._world.run(math.inf if steps is None else self._world.now + steps)
+        """Run for this number of steps, or until no message is in flight."""
+        self._scheduler.run(math.inf if steps is None else self._scheduler.now + steps)
 
     def _send(self, sender: str, receiver: str, message: Message) -> None:
         """Send a message; messages on one link arrive in order."""
-        due = self._world.now + int(self._rng.integers(1, self.longest + 1))
+        due = self._scheduler.now + int(self._rng.integers(1, self.max_delay + 1))
         due = self._newest[sender, receiver] = max(due, self._newest[sender, receiver])
         self.sent[type(message).__name__] += 1
-        self._world.at(due, self.deliver, receiver, message, sender)
+        self._scheduler.at(due, self.deliver, receiver, message, sender)
 
 
 @dataclass
 class Child:
     """State of a child at its parent.
 
-    safe: the advertised interval
-    dirty: whether a message was sent to it since, so that the advert may be outdated
-    forwarded: number of the last message sent to it
+    safe: safe interval of the child's last advert
+    dirty: whether a message was sent to the child after that advert, so that the advert may be outdated
+    forwarded: number of the last message sent to the child
     """
 
     safe: Interval
@@ -188,29 +199,30 @@ class Node:
     the advert that follows it.
 
     parent: None at the root
-    leads: the child that contains a threshold
+    children: name of each child -> its safe interval
+    child_of: threshold -> name of the child that contains the threshold
     """
 
-    def __init__(self, parent: str | None, children: Mapping[str, Interval], leads: Mapping[int, str]) -> None:
+    def __init__(self, parent: str | None, children: Mapping[str, Interval], child_of: Mapping[int, str]) -> None:
         self.parent = parent
         self.children = {name: Child(safe) for name, safe in children.items()}
-        self.leads = dict(leads)
-        self.seen = 0
+        self.child_of = dict(child_of)
+        self.last_number = 0
 
     @property
     def safe(self) -> Interval:
-        """The interval in which no threshold below fires, according to the adverts."""
-        return common(child.safe for child in self.children.values())
+        """The safe interval of the node, according to the adverts of its children."""
+        return intersect(child.safe for child in self.children.values())
 
-    def receive(self, sender: str, message: Message) -> list[Sent]:
+    def receive(self, sender: str, message: Message) -> list[OutgoingMessage]:
         """Process a message. Return the messages to send."""
         if isinstance(message, Advert):
             return self.advert(self.children[sender], message)
         if isinstance(message, Leave):
-            return [(self.leads[message.threshold], message)]
-        self.seen = message.number
+            return [(self.child_of[message.threshold], message)]
+        self.last_number = message.number
         if isinstance(message, Join):
-            return [self._forward(self.leads[message.threshold], message)]
+            return [self._forward(self.child_of[message.threshold], message)]
         affected = [name for name, child in self.children.items() if self.may_affect(child, message.value)]
         return [*(self._forward(name, message) for name in affected), *self._send_updates()]
 
@@ -218,22 +230,22 @@ class Node:
         """Return whether a threshold below this child may fire."""
         return child.dirty or not child.safe.contains(value)
 
-    def advert(self, child: Child, advert: Advert) -> list[Sent]:
+    def advert(self, child: Child, advert: Advert) -> list[OutgoingMessage]:
         """Apply an advert if it reflects all messages sent to the child; others are outdated."""
         if not child.dirty or advert.number < child.forwarded:
             return []
         child.safe, child.dirty = advert.safe, False
         return self._send_updates()
 
-    def _forward(self, name: str, message: Event | Join) -> Sent:
+    def _forward(self, name: str, message: Event | Join) -> OutgoingMessage:
         child = self.children[name]
         child.dirty, child.forwarded = True, message.number
         return name, message
 
-    def _send_updates(self) -> list[Sent]:
+    def _send_updates(self) -> list[OutgoingMessage]:
         if self.parent is None or any(child.dirty for child in self.children.values()):
             return []
-        return [(self.parent, Advert(self.seen, self.safe))]
+        return [(self.parent, Advert(self.last_number, self.safe))]
 
 
 ROOT = "root"
@@ -242,6 +254,7 @@ ROOT = "root"
 class Tree:
     """A safe-region tree: thresholds in order, up to `leaf_size` per leaf, `fan_out` children per node.
 
+    value: first value of the source
     node: class of the inner nodes
     """
 
@@ -252,15 +265,18 @@ class Tree:
         seed: int,
         fan_out: int = 4,
         leaf_size: int = 2,
-        longest: int = 5,
+        max_delay: int = 5,
         node: type[Node] = Node,
     ) -> None:
         distinct = sorted(set(thresholds))
         if not distinct or fan_out < 2 or leaf_size < 1:
             raise ConfigError(
-                "a tree needs a threshold, two children per node and one threshold per leaf", thresholds=len(distinct)
+                "a tree needs a threshold, two children per node and one threshold per leaf",
+                thresholds=len(distinct),
+                fan_out=fan_out,
+                leaf_size=leaf_size,
             )
-        self.network = Network(seed, longest)
+        self.network = Network(seed, max_delay)
         self.leaves: list[Leaf] = []
         self.number, self.value = 0, value
         self._fan_out, self._leaf_size, self._node = fan_out, leaf_size, node
@@ -297,23 +313,23 @@ class Tree:
             return leaf.safe
         parts = {f"{name}.{n}": part for n, part in enumerate(_parts(thresholds, self._fan_out, self._leaf_size))}
         children = {child: self._build(child, name, part) for child, part in parts.items()}
-        node = self.network.actors[name] = self._node(parent, children, _leads(parts))
+        node = self.network.actors[name] = self._node(parent, children, _child_of(parts))
         return node.safe
 
     def _assign(self, threshold: int) -> None:
         """Assign a new threshold to the leaf of the nearest one, in every node on the path."""
         name: str = ROOT
         while isinstance(node := self.network.actors[name], Node):
-            nearest = min(node.leads, key=lambda c: (abs(c - threshold), c))
-            name = node.leads.setdefault(threshold, node.leads[nearest])
+            nearest = min(node.child_of, key=lambda c: (abs(c - threshold), c))
+            name = node.child_of.setdefault(threshold, node.child_of[nearest])
 
 
-def _leads(parts: Mapping[str, Sequence[int]]) -> dict[int, str]:
+def _child_of(parts: Mapping[str, Sequence[int]]) -> dict[int, str]:
     return {threshold: child for child, part in parts.items() for threshold in part}
 
 
 def _parts(thresholds: Sequence[int], fan_out: int, leaf_size: int) -> list[Sequence[int]]:
-    """Split thresholds in order into at most `fan_out` parts, none smaller than a leaf except the last.
+    """Return at most `fan_out` parts of the thresholds, in order, none smaller than a leaf except the last part.
 
     >>> _parts([1, 2, 3, 4, 5], 4, 2)
     [[1, 2], [3, 4], [5]]

@@ -28,8 +28,10 @@ import numpy as np
 
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.chord import Ring, hops, key_of, routes
-from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES, churn, simulate
+from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, routes
+from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
+from thinwire_lab.overlay_sim.dissemination.overlay_simulation import churn, simulate
+from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as CONJUNCTION_COSTS_SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     VOLATILITIES,
@@ -236,7 +238,7 @@ def _costs(
 ) -> dict[str, float]:
     costs = conjunction_costs(values, subscribed, CONJUNCTION_COSTS_SCHEMES[name], between, width)
     share = 1 / (costs.subscriptions * costs.ticks)
-    requests = costs.merged_messages * share
+    requests = costs.distinct_messages * share
     return {
         "requests": requests,
         "maintenance": requests + multicast / costs.subscriptions,

@@ -13,7 +13,8 @@ from typing import Any
 
 from thinwire.analysis.analysis_run import Cell
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES
+from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
+from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, composite
@@ -118,7 +119,7 @@ _DISSEMINATION = [
         "deliveries of thresholds per event, by the share of sources with attack streams",
         "SF lowest, MCF close to it, MFD diverges",
         "synthetic",
-        {"deliveries per event": "length"},
+        {"deliveries per event": "fired_thresholds"},
         _ALL,
         cells.dissemination,
         _attacked,

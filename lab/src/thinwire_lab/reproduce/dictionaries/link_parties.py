@@ -9,15 +9,15 @@ A load is the sizes of messages and the processor time, plain, deflated or with 
             <-down--        <--up----                   acknowledgements, which use the links too
 
 A sender has at most `window` unacknowledged messages, and a relay sends a receiver at most `window` unacknowledged
-messages. No message is lost. Time is that of a `Kernel`.
+messages. No message is lost. Time is that of a `EventScheduler`.
 
 >>> from thinwire_lab.live.link_limits import Limit
->>> world = Kernel()
+>>> scheduler = EventScheduler()
 >>> line = Limits.both(Limit(bandwidth=1000, delay=0.05))
->>> relay = Relay(world)
->>> sender, receiver = LinkSender(world, relay, line, [100, 100]), LinkReceiver(world, relay, line)
+>>> relay = Relay(scheduler)
+>>> sender, receiver = LinkSender(scheduler, relay, line, [100, 100]), LinkReceiver(scheduler, relay, line)
 >>> sender.begin()
->>> _ = world.run()
+>>> _ = scheduler.run()
 >>> round(sender.finished, 6), [round(seconds, 6) for seconds in receiver.latencies]
 (0.4, [0.3, 0.3])
 """
@@ -33,7 +33,7 @@ from thinwire.dictionaries import Codec, codec_of, train
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire_lab.live.link_limits import Limits, shapers
-from thinwire_lab.overlay_sim.discrete_events import Kernel, Station
+from thinwire_lab.overlay_sim.discrete_events import EventScheduler, Station
 
 METHODS = ("plain", "deflate", "dictionary")
 DICTIONARY = 16_384
@@ -121,15 +121,17 @@ class Weights:
 class Relay:
     """A broker: stores every message, acknowledges it, and sends it to all receivers."""
 
-    def __init__(self, world: Kernel, weights: Weights | None = None) -> None:
-        self.world, self.weights = world, weights or Weights()
+    def __init__(self, scheduler: EventScheduler, weights: Weights | None = None) -> None:
+        self.scheduler, self.weights = scheduler, weights or Weights()
         self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
     def take(self, sender: LinkSender, size: int, begun: float) -> None:
         """Receive a message."""
         writing = size / self.weights.disk if self.weights.disk else 0.0
-        self.world.at(self._station.work(self.weights.store + writing, self.world.now), self._pass, sender, size, begun)
+        self.scheduler.at(
+            self._station.work(self.weights.store + writing, self.scheduler.now), self._pass, sender, size, begun
+        )
 
     def _pass(self, sender: LinkSender, size: int, begun: float) -> None:
         sender.acknowledge(begun)
@@ -147,7 +149,7 @@ class LinkSender:
 
     def __init__(
         self,
-        world: Kernel,
+        scheduler: EventScheduler,
         relay: Relay,
         limits: Limits,
         sizes: Sequence[int],
@@ -160,7 +162,7 @@ class LinkSender:
         self.window, self.pace = window, pace
         self.finished = 0.0
         self.latencies: list[float] = []
-        self._world, self._relay, self._sizes = world, relay, sizes
+        self._scheduler, self._relay, self._sizes = scheduler, relay, sizes
         self._up, self._down = shapers(limits, seed)
         self._processor = Station()
         self._start = 0.0
@@ -170,38 +172,38 @@ class LinkSender:
 
     def begin(self) -> None:
         """Start sending."""
-        self._start = self._world.now
+        self._start = self._scheduler.now
         self._resume()
 
     def acknowledge(self, begun: float) -> None:
         """Send the acknowledgement of a message that was started at `begun`."""
-        self._world.at(self._down.send(self._relay.weights.stored, self._world.now), self._acknowledged, begun)
+        self._scheduler.at(self._down.send(self._relay.weights.stored, self._scheduler.now), self._acknowledged, begun)
 
     def _resume(self) -> None:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
             due = self._start + self._sent * self.pace
-            if due > self._world.now:
+            if due > self._scheduler.now:
                 self._wait(due)
                 return
-            self._send(due if self.pace else self._world.now)
+            self._send(due if self.pace else self._scheduler.now)
 
     def _send(self, begun: float) -> None:
         size, weights = self._sizes[self._sent], self._relay.weights
         self._sent += 1
-        packed = self._processor.work(weights.pack, self._world.now)
-        self._world.at(self._up.send(size + weights.published, packed), self._relay.take, self, size, begun)
+        packed = self._processor.work(weights.pack, self._scheduler.now)
+        self._scheduler.at(self._up.send(size + weights.published, packed), self._relay.take, self, size, begun)
 
     def _wait(self, due: float) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._world.at(due, self._wake)
+            self._scheduler.at(due, self._wake)
 
     def _wake(self) -> None:
         self._is_scheduled = False
         self._resume()
 
     def _acknowledged(self, begun: float) -> None:
-        self.finished = self._world.now
+        self.finished = self._scheduler.now
         self.latencies.append(self.finished - begun)
         self._resume()
 
@@ -214,12 +216,14 @@ class LinkReceiver:
     Attributes: `finished`, time at which the last message was unpacked; `latencies`, seconds from the sender.
     """
 
-    def __init__(self, world: Kernel, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0) -> None:
+    def __init__(
+        self, scheduler: EventScheduler, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0
+    ) -> None:
         _check(window=window)
         self.window = window
         self.finished = 0.0
         self.latencies: list[float] = []
-        self._world, self._weights = world, relay.weights
+        self._scheduler, self._weights = scheduler, relay.weights
         self._up, self._down = shapers(limits, seed)
         self._processor = Station()
         self._waiting: deque[tuple[int, float]] = deque()
@@ -235,14 +239,16 @@ class LinkReceiver:
         while self._waiting and self._open < self.window:
             size, begun = self._waiting.popleft()
             self._open += 1
-            self._world.at(self._down.send(size + self._weights.delivered, self._world.now), self._arrived, begun)
+            self._scheduler.at(
+                self._down.send(size + self._weights.delivered, self._scheduler.now), self._arrived, begun
+            )
 
     def _arrived(self, begun: float) -> None:
-        self.finished = self._processor.work(self._weights.unpack, self._world.now)
+        self.finished = self._processor.work(self._weights.unpack, self._scheduler.now)
         self.latencies.append(self.finished - begun)
         self._unpacked += 1
         if self._unpacked >= max(1, self.window // 4):
-            self._world.at(self._up.send(self._weights.acknowledged, self.finished), self._release, self._unpacked)
+            self._scheduler.at(self._up.send(self._weights.acknowledged, self.finished), self._release, self._unpacked)
             self._unpacked = 0
 
     def _release(self, messages: int) -> None:

@@ -35,7 +35,7 @@ import numpy as np
 
 from thinwire.brokers.protocol_overhead import JetStream
 from thinwire_lab.live.link_limits import read_limits
-from thinwire_lab.overlay_sim.discrete_events import Kernel
+from thinwire_lab.overlay_sim.discrete_events import EventScheduler
 from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS, LinkReceiver, LinkSender, Load, Relay, Weights
 
 T = TypeVar("T")
@@ -139,20 +139,20 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
 
     store: seconds of the broker for each message; disk: bytes per second that it stores, None for no limit
     """
-    world, limits = Kernel(), read_limits(cell.limits)
-    relay = Relay(world, weights(load, store, disk))
+    scheduler, limits = EventScheduler(), read_limits(cell.limits)
+    relay = Relay(scheduler, weights(load, store, disk))
     first = 2 * _SEEDS * seed
     senders = [
-        LinkSender(world, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
+        LinkSender(scheduler, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
         for place, sizes in enumerate(cell.split(load.sizes))
     ]
     receivers = [
-        LinkReceiver(world, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
+        LinkReceiver(scheduler, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
         for place in range(cell.subscribers)
     ]
     for sender in senders:
         sender.begin()
-    world.run()
+    scheduler.run()
     return LinkOutcome.of(
         [sender.finished for sender in senders],
         [receiver.finished for receiver in receivers],

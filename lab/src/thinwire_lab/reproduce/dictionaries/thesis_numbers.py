@@ -152,15 +152,6 @@ MEANS = {
 """bytes saved in % with 1, 1,000 and 10,000 publishers by batch size and policy, means over 20 streams (tables 5.4.4,
 5.5.1 and appendix B; Predict at eight cannot be read)"""
 
-MINUTES = {
-    "deflate": (0.8, 0.3, 0.0),
-    "fixed rate": (1.3, 0.3, 262.6),
-    "single": (4.8, 0.5, 281.8),
-    "adaptive": (2.8, 0.4, 77.3),
-    "predict": (2.0, 0.4, 1.3),
-}
-"""table 5.4.4: CPU minutes of all publishers, of a subscriber and of the sampler, means over 20 streams"""
-
 
 class Degraded(NamedTuple):
     """Table 6.2.1: mean bytes plain, deflated and with the first dictionary; first and last BR; range; kB."""

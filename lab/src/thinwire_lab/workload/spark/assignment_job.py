@@ -18,15 +18,15 @@ from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire_lab.workload.assignment import (
+from thinwire_lab.workload.assignment.assignment_costs import (
     QUANTILES,
     AssignmentCosts,
     GroupDemands,
-    Policy,
     broker_load,
     group_keys,
     nearest_brokers,
 )
+from thinwire_lab.workload.assignment.broker_assignment import Policy
 from thinwire_lab.workload.random_rows import Floats, Rows
 from thinwire_lab.workload.spark.workload_folder import read_manifest
 

@@ -79,20 +79,6 @@ def brokers(spark: SparkSession, plan: WorkloadPlan) -> DataFrame:
     return spark.createDataFrame(table.add_column(0, "id", pa.array(np.arange(table.num_rows))))
 
 
-def table_step(frame: DataFrame, step: Callable[[pa.Table], pa.Table], schema: Any = None) -> DataFrame:
-    """Apply a function to a small table, such as the members of a summary, as a transform in one task.
-
-    schema: schema of the result, by default that of the input
-    """
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = list(batches)
-        if rows:
-            yield from step(pa.Table.from_batches(rows)).to_batches()
-
-    return frame.coalesce(1).mapInArrow(run, schema or frame.schema)
-
-
 def _draw_blocks(
     spark: SparkSession,
     draw: Callable[[Any], pa.RecordBatch],
