@@ -17,18 +17,20 @@ def test_everything_is_counted_to_everybody(
     plain: int, packed: int, dictionaries: list[int], publishers: int, subscribers: int
 ) -> None:
     account, topology = Account(), Topology(publishers, subscribers)
-    account.messages(7, plain, packed)
+    account.add_messages(7, plain, packed)
     for size in dictionaries:
-        account.dictionary(size)
-    assert account.before(topology) == plain * (1 + subscribers)
-    assert account.after(topology) == (packed + 7) * (1 + subscribers) + sum(dictionaries) * (publishers + subscribers)
+        account.add_dictionary(size)
+    assert account.plain_bytes_sent(topology) == plain * (1 + subscribers)
+    assert account.packed_bytes_sent(topology) == (packed + 7) * (1 + subscribers) + sum(dictionaries) * (
+        publishers + subscribers
+    )
 
 
 def test_reduction_is_in_per_cent_and_goes_below_zero() -> None:
     account = Account()
-    account.messages(100, plain=10_000, packed=1_900)
+    account.add_messages(100, plain=10_000, packed=1_900)
     assert account.reduction(ONE_TO_ONE) == pytest.approx(80.0)
-    account.dictionary(1_000)
+    account.add_dictionary(1_000)
     assert account.reduction(ONE_TO_ONE) == pytest.approx(70.0)
     assert account.reduction(Topology(10_000)) < -4_000
 

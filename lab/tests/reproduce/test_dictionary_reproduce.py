@@ -39,8 +39,8 @@ def scale(tmp_path: Path) -> ThesisScale:
 
 @pytest.mark.parametrize("number", ["5.2.1", "5.4.2", "5.4.3", "6.2.1"])
 def test_tables_stand_beside_the_thesis(scale: ThesisScale, tmp_path: Path, number: str) -> None:
-    ((name, item),) = dictionaries.chosen(table=number)
-    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    ((_, item),) = dictionaries.select_items(table=number)
+    sheet = item.make(scale, one_by_one, tmp_path)
     assert number in sheet.title
     assert sheet.rows
     assert all(len(row) == len(sheet.columns) for row in sheet.rows)
@@ -52,16 +52,16 @@ def test_tables_stand_beside_the_thesis(scale: ThesisScale, tmp_path: Path, numb
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sorted(dictionaries.TABLES))
 def test_every_table(scale: ThesisScale, tmp_path: Path, number: str) -> None:
-    ((name, item),) = dictionaries.chosen(table=number)
-    assert dictionaries.reproduce(name, item, scale, one_by_one, tmp_path).rows
+    ((_, item),) = dictionaries.select_items(table=number)
+    assert item.make(scale, one_by_one, tmp_path).rows
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sorted(dictionaries.FIGURES))
 def test_every_figure(scale: ThesisScale, tmp_path: Path, number: str) -> None:
     pytest.importorskip("matplotlib")
-    ((name, item),) = dictionaries.chosen(figure=number)
-    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    ((_, item),) = dictionaries.select_items(figure=number)
+    sheet = item.make(scale, one_by_one, tmp_path)
     assert sheet.rows
     assert [path.suffix for path in sheet.pictures[:2]] == [".png", ".svg"]
     assert all(path.stat().st_size > 1000 for path in sheet.pictures)
@@ -69,15 +69,15 @@ def test_every_figure(scale: ThesisScale, tmp_path: Path, number: str) -> None:
 
 def test_a_figure_is_drawn(scale: ThesisScale, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    ((name, item),) = dictionaries.chosen(figure="5.2.2")
-    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    ((_, item),) = dictionaries.select_items(figure="5.2.2")
+    sheet = item.make(scale, one_by_one, tmp_path)
     assert [path.name for path in sheet.pictures] == ["figure-5.2.2.png", "figure-5.2.2.svg"]
 
 
 def test_a_map_of_narrow_links_is_shown_beside_the_thesis(scale: ThesisScale, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    ((name, item),) = dictionaries.chosen(figure="5.5.3")
-    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    ((_, item),) = dictionaries.select_items(figure="5.5.3")
+    sheet = item.make(scale, one_by_one, tmp_path)
     rows = {row[:3]: row[3:] for row in sheet.rows}
     theirs, ours, deflated = rows["1mbit", 8, 1]
     assert theirs == 2.1
@@ -87,8 +87,8 @@ def test_a_map_of_narrow_links_is_shown_beside_the_thesis(scale: ThesisScale, tm
 
 
 def test_formats_come_nearer_with_a_dictionary(tmp_path: Path) -> None:
-    ((name, item),) = dictionaries.chosen(table="formats")
-    sheet = dictionaries.reproduce(name, item, ThesisScale(quick=True), one_by_one, tmp_path)
+    ((_, item),) = dictionaries.select_items(table="formats")
+    sheet = item.make(ThesisScale(quick=True), one_by_one, tmp_path)
     assert [row[0] for row in sheet.rows] == ["taxi-csv", "taxi-json", "taxi-xml", "taxi-pb", "largest to smallest"]
     _, _, plain, _, deflated, _, packed = sheet.rows[-1]
     assert plain > deflated > packed
@@ -96,9 +96,9 @@ def test_formats_come_nearer_with_a_dictionary(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match="unknown table"):
-        dictionaries.chosen(table="9.9.9")
+        dictionaries.select_items(table="9.9.9")
     with pytest.raises(ConfigError, match="unknown figure"):
-        dictionaries.chosen(figure="5.5.9")
+        dictionaries.select_items(figure="5.5.9")
 
 
 def test_settings_are_chosen_with_one_publisher_and_kept() -> None:
@@ -118,4 +118,4 @@ def test_larger_dictionaries_and_longer_histories_are_measured(scale: ThesisScal
     used = usage_cell("debs-json", 3, scale.data, history=400)
     assert 0 < used["used"] <= 100
     assert len(used["counts"]) > 100
-    assert decay_cell("debs-json", scale.data, every=20, looks=10)["looks"] > 3
+    assert decay_cell("debs-json", scale.data, every=20, samples=10)["samples"] > 3

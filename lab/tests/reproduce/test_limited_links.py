@@ -20,8 +20,8 @@ from thinwire_lab.reproduce.dictionaries.link_simulation import (
     compare,
     delay_cells,
     grid,
+    message_overhead,
     simulate,
-    weights,
 )
 from thinwire_lab.streams.named_streams import NamedStream
 
@@ -31,7 +31,7 @@ LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.
 def test_a_publisher_that_waits_takes_a_round_trip_a_message() -> None:
     cell = Cell(1, 1, "bandwidth=1mbit,delay=50ms", messages=40)
     load = TWEETS["plain"]
-    around = weights(load)
+    around = message_overhead(load)
     trip = (3078 + around.published + around.stored) / 125_000 + 0.1
     found = simulate(cell, load)
     assert found.publishing == pytest.approx(40 * trip)
@@ -42,7 +42,7 @@ def test_a_publisher_that_waits_takes_a_round_trip_a_message() -> None:
 def test_a_full_line_to_subscribers_is_as_fast_as_its_bytes() -> None:
     cell = Cell(55, 2, "bandwidth=1mbit,delay=50ms", messages=550)
     for load in TWEETS.values():
-        passing = 550 * (load.mean + weights(load).delivered) / 125_000
+        passing = 550 * (load.mean + message_overhead(load).delivered) / 125_000
         assert passing < simulate(cell, load).receiving < passing + 0.2 + 55 * load.pack
 
 

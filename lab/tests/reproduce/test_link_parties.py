@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError
 from thinwire_lab.live.link_limits import FREE, Limit, Limits
 from thinwire_lab.overlay_sim.discrete_events import EventScheduler
-from thinwire_lab.reproduce.dictionaries.link_parties import LinkReceiver, LinkSender, Relay, Weights
+from thinwire_lab.reproduce.dictionaries.link_parties import LinkReceiver, LinkSender, MessageOverhead, Relay
 
 COUNTS = st.integers(1, 40)
 SIZES = st.integers(1, 3_000)
@@ -15,7 +15,12 @@ RATES = st.sampled_from([1_000.0, 7_000.0, 125_000.0])
 
 
 def _run(
-    limits: Limits, sizes: list[int], weights: Weights | None = None, senders: int = 1, receivers: int = 1, **how: float
+    limits: Limits,
+    sizes: list[int],
+    weights: MessageOverhead | None = None,
+    senders: int = 1,
+    receivers: int = 1,
+    **how: float,
 ) -> tuple[list[LinkSender], list[LinkReceiver]]:
     scheduler = EventScheduler()
     relay = Relay(scheduler, weights)
@@ -30,7 +35,7 @@ def _run(
 
 @given(COUNTS, SIZES, RATES, st.floats(0, 0.3))
 def test_one_at_a_time_takes_a_round_trip_each(count: int, size: int, rate: float, delay: float) -> None:
-    weights = Weights(published=40, stored=60, delivered=80)
+    weights = MessageOverhead(published=40, stored=60, delivered=80)
     (sender,), (receiver,) = _run(Limits.both(Limit(rate, delay)), [size] * count, weights)
     trip = (size + 40) / rate + delay + 60 / rate + delay
     assert sender.finished == pytest.approx(count * trip)
@@ -50,7 +55,7 @@ def test_a_batch_without_waiting_is_limited_by_its_bytes(count: int, size: int, 
 
 @given(COUNTS, st.integers(1, 8), st.integers(1, 5), st.floats(0.001, 0.01), st.floats(0.001, 0.01))
 def test_the_slowest_station_sets_the_pace(count: int, window: int, senders: int, pack: float, store: float) -> None:
-    weights = Weights(pack=pack, store=store)
+    weights = MessageOverhead(pack=pack, store=store)
     sending, (receiver,) = _run(FREE, [100] * count, weights, senders=senders, window=window + 1)
     total = count * senders
     lower = max(total * store + pack, count * pack + store)
@@ -73,7 +78,7 @@ def test_nothing_is_lost(
     sizes: list[int], senders: int, receivers: int, window: int, ahead: int, jitter: float, pace: float
 ) -> None:
     limits = Limits.both(Limit(7_000, 0.05, jitter))
-    weights = Weights(stored=60, acknowledged=50, unpack=0.001)
+    weights = MessageOverhead(stored=60, acknowledged=50, unpack=0.001)
     how = {"window": window, "ahead": ahead, "pace": pace}
     sending, receiving = _run(limits, sizes, weights, senders, receivers, **how)
     assert [len(sender.latencies) for sender in sending] == [len(sizes)] * senders
@@ -92,7 +97,7 @@ def test_a_paced_sender_counts_from_when_a_message_was_due() -> None:
 
 def test_a_receiver_that_is_not_acknowledged_in_time_waits() -> None:
     """Four messages ahead, an acknowledgement each: after four, one message a round trip of half a second."""
-    weights = Weights(acknowledged=10)
+    weights = MessageOverhead(acknowledged=10)
     _, (receiver,) = _run(Limits(down=Limit(delay=0.5)), [10] * 8, weights, window=8, ahead=4)
     assert receiver.finished == pytest.approx(1.0)
 

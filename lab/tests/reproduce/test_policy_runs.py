@@ -77,6 +77,11 @@ def test_cells_open_streams_of_a_folder_and_begin_anew(tmp_path: Path) -> None:
     assert weight(cell) > weight({**cell, "policy": "single"})
 
 
+def test_a_repeated_stream_needs_a_limit() -> None:
+    with pytest.raises(ConfigError, match="needs a limit"):
+        messages_of("building-json", None, cycle=True)
+
+
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match="unknown stream"):
         list(messages_of("nowhere", None, 1))

@@ -13,7 +13,7 @@ from thinwire.dictionaries.policies.policy import latest
 from thinwire.dictionaries.topology import Topology
 from thinwire_lab.reproduce.dictionaries.policies import Predict
 from thinwire_lab.reproduce.dictionaries.policies.adaptive import fitted, multiplier
-from thinwire_lab.reproduce.dictionaries.policies.predict import Lives, Repository, substrings
+from thinwire_lab.reproduce.dictionaries.policies.predict import ObservedLives, Repository, substrings
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction
 
 
@@ -93,7 +93,7 @@ def test_after_six_lives_they_are_predicted_within_bounds() -> None:
 
 
 def test_least_squares_takes_the_flattest_line_where_features_do_not_vary() -> None:
-    lives = Lives()
+    lives = ObservedLives()
     for life in (100.0, 300.0):
         lives.record((2.0, 2.0), life)
     assert lives.predict((2.0, 2.0)) == pytest.approx(200.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thinwire.errors import MissingData, TooLarge
-from thinwire_lab.reproduce.dictionaries.policy_cells import find
+from thinwire_lab.reproduce.dictionaries.policy_cells import find_stream
 from thinwire_lab.streams import generated_streams as stream_forms
 from thinwire_lab.streams.generated_streams import _INTEGERS, _TEXTS, as_protobuf, drifting
 from thinwire_lab.streams.named_streams import NamedStream, generated, lineitems, streams
@@ -36,7 +36,9 @@ def test_files_with_a_common_name_keep_their_endings(tmp_path: Path) -> None:
     for name in ("a.log", "a.json", "b.json", "drift-json.txt"):
         (tmp_path / name).write_bytes(b"one\n")
     assert [stream.name for stream in streams(tmp_path)] == ["a.json", "a.log", "b", "drift-json"]
-    assert list(find("drift-json", str(tmp_path)).messages()) == [b"one"], "a generated one does not take its place"
+    assert list(find_stream("drift-json", str(tmp_path)).messages()) == [b"one"], (
+        "a generated one does not take its place"
+    )
 
 
 def test_a_folder_without_streams_is_named(tmp_path: Path) -> None:

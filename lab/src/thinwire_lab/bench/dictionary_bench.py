@@ -39,7 +39,7 @@ from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, fin
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, LinkOutcome, simulate, times_faster
-from thinwire_lab.reproduce.dictionaries.policy_cells import available, messages_of, run_cell
+from thinwire_lab.reproduce.dictionaries.policy_cells import available_streams, messages_of, run_cell
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
 from thinwire_lab.streams.named_streams import NamedStream
 
@@ -119,7 +119,7 @@ def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
 def batches(setting: Setting) -> Iterator[Row]:
     """Compare messages that are joined and deflated with a dictionary without a linger. There is no required result."""
     data = None if setting.data is None else str(setting.data)
-    stream = next(stream.name for stream in available(data) if stream.name in TAXIS)
+    stream = next(stream.name for stream in available_streams(data) if stream.name in TAXIS)
     messages = list(messages_of(stream, data, setting.size(MESSAGES, QUICK_MESSAGES)))
     runs = asyncio.run(run_methods(messages, QUICK_BATCHES if setting.quick else BATCHES, progress=setting.progress))
     equal, alone = find_break_even(runs), runs[0]
@@ -254,7 +254,7 @@ Rows = list[Mapping[str, Any]]
 
 
 def _streams(setting: Setting) -> list[str]:
-    present = [stream for stream in available(_data(setting)) if next(stream.messages(1), None)]
+    present = [stream for stream in available_streams(_data(setting)) if next(stream.messages(1), None)]
     known = [stream.name for stream in present if stream.name in STREAMS]
     own = [stream.name for stream in present if stream.path and stream.path.parent == setting.data]
     return (own or known)[: 2 if setting.quick else None]

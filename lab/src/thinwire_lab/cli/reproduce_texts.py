@@ -100,9 +100,9 @@ NAME = "dictionaries"
 def list_dictionary_items() -> list[tuple[str, str, str, str]]:
     """Return the tables and figures on dictionaries, each with its command."""
     rows = []
-    for name, item in dictionaries.chosen():
+    for name, item in dictionaries.select_items():
         kind, number = name.split()
-        rows.append((NAME, name, item.what, f"thinwire reproduce {NAME} --{kind} {number}"))
+        rows.append((NAME, name, item.title, f"thinwire reproduce {NAME} --{kind} {number}"))
     return rows
 
 
@@ -110,7 +110,7 @@ def reproduce_sheets(
     output: Output, table: str | None, figure: str | None, scale: ThesisScale, out: Path, master: str
 ) -> dict[str, Any]:
     """Reproduce tables and figures and print each one when it is complete."""
-    chosen = dictionaries.chosen(table, figure)
+    chosen = dictionaries.select_items(table, figure)
     output.note(thesis_numbers.PAPER)
     out.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = {
@@ -121,7 +121,7 @@ def reproduce_sheets(
     }
     with cell_runner(master, output, app=f"thinwire reproduce {NAME}") as run:
         for name, item in chosen:
-            sheet = dictionaries.reproduce(name, item, scale, run, out)
+            sheet = item.make(scale, run, out)
             show(output, sheet)
             document[name] = sheet.document
     return document

@@ -33,7 +33,7 @@ from thinwire.topics.names import log_of
 from thinwire.wire import varint
 from thinwire_lab.live.json_stack import BatchSender
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
-from thinwire_lab.reproduce.dictionaries.policy_cells import between, equal_at, shown
+from thinwire_lab.reproduce.dictionaries.policy_cells import crossing_batch, format_batch, interpolate
 
 TIMEOUT = 60.0
 """seconds in which a stored message must arrive"""
@@ -254,19 +254,21 @@ class BreakEven:
         deflate equals a dictionary at 12.3 messages joined, which arrive 15 ms later; on the sockets at 1.6
         """
         later = f", which arrive {self.later:.0f} ms later" if self.later is not None else ""
-        text = f"deflate equals a dictionary at {shown(self.joined)} messages joined{later}"
-        return f"{text}; on the sockets at {shown(self.on_sockets)}"
+        text = f"deflate equals a dictionary at {format_batch(self.joined)} messages joined{later}"
+        return f"{text}; on the sockets at {format_batch(self.on_sockets)}"
 
 
 def find_break_even(runs: Sequence[StreamRun]) -> BreakEven:
     """Compare the runs of both methods."""
     alone = next(run for run in runs if run.method == "dictionary")
     deflated = sorted((run for run in runs if run.method == "deflate"), key=lambda run: run.joined)
-    joined = equal_at([(run.joined, run.each) for run in deflated], alone.each)
-    on_sockets = equal_at([(run.joined, run.on_sockets) for run in deflated], alone.on_sockets)
+    joined = crossing_batch([(run.joined, run.each) for run in deflated], alone.each)
+    on_sockets = crossing_batch([(run.joined, run.on_sockets) for run in deflated], alone.on_sockets)
     if joined is None:
         return BreakEven(None, None, on_sockets)
-    return BreakEven(joined, between([(run.joined, run.delay) for run in deflated], joined) - alone.delay, on_sockets)
+    return BreakEven(
+        joined, interpolate([(run.joined, run.delay) for run in deflated], joined) - alone.delay, on_sockets
+    )
 
 
 async def _run_method(

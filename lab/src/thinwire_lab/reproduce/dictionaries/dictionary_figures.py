@@ -1,6 +1,7 @@
 """Figures of the thesis on policies (over time, by settings, by batch size) and on single dictionaries.
 
-Each function returns the table of a figure and writes its plot.
+Each function returns the table of a figure and writes its plot to the folder `out`; `run` runs cells. The titles of the
+figures are in `thesis_items`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     ThesisScale,
     best_of,
     configured_rows,
-    expected_and_seen,
+    current_lifetime,
     policy_rows,
-    still_expected,
-    swept,
+    replaced_lifetimes,
+    run_cells,
 )
 
 OVER_TIME = ("deflate", "single", "fixed rate", "adaptive", "predict", "ours")
-MOST_BATCHED = 100_000
-"""messages of a stream for batches"""
+MAX_BATCHED = 100_000
+"""messages of a stream in the figures of batches"""
 
 
 def figure_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -47,10 +48,10 @@ def figure_4_3_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     (row,) = [r for r in policy_rows(scale, run, stream, ["adaptive"]) if r["topology"] == "1:1"][:1]
     columns = ("seen", "decision", "saved now", "saved by a new one", "life")
     table = [tuple(decision.get(name) for name in columns) for decision in row["decisions"]]
-    looks = [d for d in row["decisions"] if "saved now" in d]
+    comparisons = [d for d in row["decisions"] if "saved now" in d]
     series = {"all so far, with overhead": _points(row["timeline"])}
     for name in ("saved now", "saved by a new one"):
-        series[name] = ([d["seen"] for d in looks], [d[name] for d in looks])
+        series[name] = ([d["seen"] for d in comparisons], [d[name] for d in comparisons])
     title = f"Adaptive over time, {row['stream']} (figure 4.3.4)"
     pictures = plots.lines(out / "figure-4.3.4", title, series, ("messages", SAVED))
     return Sheet("figure 4.3.4: Adaptive over time", columns, table, (), pictures)
@@ -59,13 +60,13 @@ def figure_4_3_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def figure_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     stream = scale.streams(["DEBS json"])[:1]
     (row,) = [r for r in policy_rows(scale, run, stream, ["predict"]) if r["topology"] == "1:1"][:1]
-    lives = expected_and_seen(row["decisions"])
+    lives = replaced_lifetimes(row["decisions"])
     numbers = list(range(1, len(lives) + 1))
-    series = {"expected": (numbers, [e for e, _ in lives]), "actual": (numbers, [s for _, s in lives])}
+    series = {"expected": (numbers, [e for e, _ in lives]), "actual": (numbers, [a for _, a in lives])}
     title = f"Lifetimes of dictionaries, {row['stream']} (figure 5.4.2)"
     pictures = plots.lines(out / "figure-5.4.2", title, series, ("dictionary", "messages"), dots=True)
     table: list[tuple[Any, ...]] = [(number, *life) for number, life in zip(numbers, lives, strict=True)]
-    table += [(len(lives) + 1, life, "in use") for life in still_expected(row["decisions"])]
+    table += [(len(lives) + 1, life, "in use") for life in current_lifetime(row["decisions"])]
     return Sheet(
         "figure 5.4.2: lifetimes expected by Predict", ("dictionary", "expected", "actual"), table, (), pictures
     )
@@ -77,12 +78,12 @@ def figure_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     best = best_of(rows)
     groups: dict[str, list[float]] = {}
     for row in rows:
-        below = row["reduction"] - best[row["stream"], row["policy"], "1:1"]["reduction"]
-        groups.setdefault(row["policy"], []).append(below)
+        difference = row["reduction"] - best[row["stream"], row["policy"], "1:1"]["reduction"]
+        groups.setdefault(row["policy"], []).append(difference)
     pictures = plots.boxes(
         out / "figure-5.4.3", "Settings against the best ones (figure 5.4.3)", groups, "points of bytes saved"
     )
-    table = [(policy, min(below), sorted(below)[len(below) // 2], max(below)) for policy, below in groups.items()]
+    table = [(policy, min(points), sorted(points)[len(points) // 2], max(points)) for policy, points in groups.items()]
     notes = ("thesis: Single up to 25 points below its best settings, Adaptive up to 6",)
     return Sheet("figure 5.4.3: settings", ("policy", "worst", "median", "best"), table, notes, pictures)
 
@@ -118,11 +119,11 @@ def _batches(scale: ThesisScale, run: CellRunner, out: Path, number: str, publis
     streams, policies = scale.streams(), ("deflate", "predict", "ours")
     batches = BATCHES[::4] if scale.quick else BATCHES
     cells = [
-        {"stream": s, "policy": p, "data": scale.data, "messages": min(scale.most, MOST_BATCHED), "batch": batch,
+        {"stream": s, "policy": p, "data": scale.data, "messages": min(scale.most, MAX_BATCHED), "batch": batch,
          "publishers": [publishers]}
         for s in streams for p in policies for batch in batches
     ]  # fmt: skip
-    rows = [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+    rows = [row for figures in run_cells(run_cell, cells, run) for row in figures["rows"]]
     table: list[tuple[Any, ...]] = []
     for batch in batches:
         theirs = published.MEANS.get(batch, {})
@@ -169,7 +170,7 @@ def figure_4_3_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     columns = ("stream", "multiplier", "bytes", "pack us", "read us")
     table = [tuple(figures[name] for name in columns) for figures in found]
     series = {
-        f"{s}, {way}": _line(found, s, "multiplier", f"{way} us") for s in _names(found) for way in ("pack", "read")
+        f"{s}, {step}": _line(found, s, "multiplier", f"{step} us") for s in _names(found) for step in ("pack", "read")
     }
     title = "CPU per message by the size of the dictionary (figures 4.3.3, 5.2.3)"
     pictures = plots.lines(out / "figure-4.3.3", title, series, (SIZE, "us per message"), log=True)
@@ -229,7 +230,7 @@ def figure_5_2_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def figure_5_4_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
     cells = [{"stream": stream, **about} for stream in scale.streams()]
-    found = swept(similar_cell, cells, run)
+    found = run_cells(similar_cell, cells, run)
     series = {"mean": [f["mean"] for f in found], "deviation": [f["deviation"] for f in found]}
     names = [f["stream"] for f in found]
     pictures = plots.bars(out / "figure-5.4.1", "Similarity of messages (figure 5.4.1)", names, series, "NSim, %")
@@ -240,18 +241,18 @@ def figure_5_4_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def _sizes(scale: ThesisScale, run: CellRunner) -> list[Mapping[str, Any]]:
     multipliers = single.MULTIPLIERS[2::4] if scale.quick else single.MULTIPLIERS
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for s in scale.streams() for m in multipliers]
-    return [figures for figures in swept(size_cell, cells, run) if figures["saved"] is not None]
+    return [figures for figures in run_cells(size_cell, cells, run) if figures["saved"] is not None]
 
 
 def _histories(scale: ThesisScale, run: CellRunner) -> list[Mapping[str, Any]]:
     histories = fixed_rate.HISTORIES[1::4] if scale.quick else fixed_rate.HISTORIES
     cells = [{"stream": s, "history": h, "data": scale.data} for s in scale.streams() for h in histories]
-    return swept(history_cell, cells, run)
+    return run_cells(history_cell, cells, run)
 
 
 def _used(scale: ThesisScale, run: CellRunner, multipliers: Sequence[float]) -> list[Mapping[str, Any]]:
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for s in scale.streams() for m in multipliers]
-    return [figures for figures in swept(usage_cell, cells, run) if figures["used"] is not None]
+    return [figures for figures in run_cells(usage_cell, cells, run) if figures["used"] is not None]
 
 
 def _names(found: Sequence[Mapping[str, Any]]) -> list[str]:

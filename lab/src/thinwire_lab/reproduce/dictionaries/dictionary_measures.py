@@ -1,16 +1,17 @@
 """Measures of single dictionaries: similarity of messages, effects of history and size, usage, decay.
 
-The `*_cell` functions are cells of a sweep: JSON values as parameters and results. Messages for evaluation are always
-later than those for training.
+The `*_cell` functions are cells of a sweep: JSON values as parameters and results. `data` is a folder of recorded
+streams, or None. Messages for evaluation are always later than those for training.
 
-Similarity (NSim), equation 5.4.3 of the thesis: the share of two messages that common substrings longer than three
-bytes cover, for each of 100 messages against the 100 that follow it. With a high mean a dictionary saves much; a high
+Similarity (NSim), equation 5.4.3 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): the
+share of two messages that common substrings longer than three bytes cover, for each of 100 messages against the 100
+messages after it. With a high mean a dictionary saves much; a high
 deviation shows that the stream changes and the dictionary must be replaced. A byte is in a common substring longer than
 three if one of the four-byte windows over it occurs in the other message, so only windows are compared.
 
 >>> round(similarity(b'{"room": "11.1"}', b'{"room": "11.2"}'), 3)
 0.812
->>> nsim([b"abcdefgh"] * 10, tests=3, beside=5)
+>>> nsim([b"abcdefgh"] * 10, tests=3, following=5)
 (100.0, 0.0)
 
 Usage. Codecs do not report references, so messages are parsed as dictionary codecs do: at each byte the longest match
@@ -46,7 +47,9 @@ from thinwire_lab.reproduce.dictionaries.policies.training_sample import reducti
 from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of
 
 WINDOW = 4
-TESTS = BESIDE = 100
+"""bytes of the shortest substring that counts"""
+TESTS = FOLLOWING = 100
+"""messages that are tested, and messages that each is compared with"""
 
 Windows = NDArray[np.uint32]
 
@@ -56,15 +59,15 @@ def similarity(one: bytes, other: bytes) -> float:
     return _covered(_windows(one), _windows(other), len(one), len(other))
 
 
-def nsim(messages: Sequence[bytes], tests: int = TESTS, beside: int = BESIDE) -> tuple[float, float]:
-    """Return mean and standard deviation in per cent; tests are distributed evenly over the messages."""
-    last = max(len(messages) - beside - 1, 0)
+def nsim(messages: Sequence[bytes], tests: int = TESTS, following: int = FOLLOWING) -> tuple[float, float]:
+    """Return mean and standard deviation of NSim in per cent; tests are distributed evenly over the messages."""
+    last = max(len(messages) - following - 1, 0)
     places = sorted({test * last // max(tests - 1, 1) for test in range(tests)})
-    shares = [share for place in places for share in _beside(messages[place : place + beside + 1])]
+    shares = [share for place in places for share in _compare_first(messages[place : place + following + 1])]
     return (100 * float(np.mean(shares)), 100 * float(np.std(shares))) if shares else (0.0, 0.0)
 
 
-def _beside(messages: Sequence[bytes]) -> list[float]:
+def _compare_first(messages: Sequence[bytes]) -> list[float]:
     """Compare the first message with each of the others."""
     (first, size), *others = [(_windows(message), len(message)) for message in messages]
     return [_covered(first, other, size, length) for other, length in others]
@@ -83,7 +86,7 @@ def _covered(one: Windows, other: Windows, size: int, length: int) -> float:
 
 
 def _bytes_in(windows: Windows, others: Windows) -> int:
-    """Count bytes in a window that the others contain too."""
+    """Count bytes that are in a window that the others contain too."""
     found = np.isin(windows, others)
     marked = np.zeros(len(windows) + WINDOW - 1, bool)
     for at in range(WINDOW):
@@ -98,7 +101,7 @@ MAX_CANDIDATES = 16
 class Usage:
     """The usage of one dictionary.
 
-    content: its bytes; those of a zstd dictionary include its tables, which have no references
+    content: bytes of the dictionary; those for zstd include entropy tables, which have no references
     """
 
     def __init__(self, content: bytes) -> None:
@@ -168,7 +171,7 @@ def _common(one: bytes, place: int, other: bytes, at: int) -> int:
 EVALUATED = 1000
 """messages for evaluation; the thesis uses ten thousand"""
 PARSED = 300
-"""messages whose references are counted"""
+"""messages for evaluation whose references are counted"""
 
 
 def similar_cell(
@@ -184,20 +187,26 @@ def history_cell(stream: str, history: int, data: str | None = None, multiplier:
     """Train a dictionary from `history` messages. Return CPU time and the saved share of later messages."""
     training, later = _split(stream, data, history)
     start = process_time()
-    made = train(training, _size(training, multiplier))
+    dictionary = train(training, _size(training, multiplier))
     seconds = process_time() - start
     kilobytes = sum(map(len, training)) / 1000
-    return {"stream": stream, "history": history, "kB": kilobytes, "cpu seconds": seconds, "saved": _saved(made, later)}
+    return {
+        "stream": stream,
+        "history": history,
+        "kB": kilobytes,
+        "cpu seconds": seconds,
+        "saved": _saved(dictionary, later),
+    }
 
 
 def size_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:
     """Train a dictionary of `multiplier` mean messages. Return saved share, transfer size, and CPU times."""
     training, later = _split(stream, data, history)
-    made = train(training, _size(training, multiplier))
+    dictionary = train(training, _size(training, multiplier))
     about = {"stream": stream, "multiplier": multiplier, "history": len(training)}
-    if made is None:
+    if dictionary is None:
         return {**about, "saved": None}
-    codec = codec_of(made)
+    codec = codec_of(dictionary)
     codec.unpack(codec.pack(later[0]), len(later[0]))  # creates the compressor and the decompressor
     start = process_time()
     sent = [codec.pack(message) for message in later]
@@ -205,15 +214,20 @@ def size_cell(stream: str, multiplier: float, data: str | None = None, history: 
     for one, message in zip(sent, later, strict=True):
         codec.unpack(one, len(message))
     costs = {"pack us": 1e6 * (between - start), "read us": 1e6 * (process_time() - between)}
-    sizes = {"bytes": len(made.content), "travels in": travelling.cost(made)}
-    return {**about, "saved": _saved(made, later), **sizes, **{name: cost / len(later) for name, cost in costs.items()}}
+    sizes = {"bytes": len(dictionary.content), "travels in": travelling.cost(dictionary)}
+    return {
+        **about,
+        "saved": _saved(dictionary, later),
+        **sizes,
+        **{name: cost / len(later) for name, cost in costs.items()},
+    }
 
 
 def form_cell(stream: str, data: str | None = None, history: int = 2000, size: int = 16_384) -> dict[str, Any]:
     """Return bytes per message: plain, deflated, and with a dictionary from earlier messages; slots included."""
     training, later = _split(stream, data, history)
-    made = train(training, min(size, sum(map(len, training)) // 10))
-    codecs = {"deflate": Deflate(), "dictionary": codec_of(made) if made is not None else Deflate()}
+    dictionary = train(training, min(size, sum(map(len, training)) // 10))
+    codecs = {"deflate": Deflate(), "dictionary": codec_of(dictionary) if dictionary is not None else Deflate()}
     plain = sum(map(len, later)) / len(later)
     return {"stream": stream, "plain": plain, **{n: packed(later, codec) / len(later) for n, codec in codecs.items()}}
 
@@ -221,11 +235,11 @@ def form_cell(stream: str, data: str | None = None, history: int = 2000, size: i
 def usage_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:
     """Return the share of a dictionary in use, and the shares of messages covered by it and by themselves."""
     training, later = _split(stream, data, history)
-    made = train(training, _size(training, multiplier), codec="zlib", level=6)  # no tables: all of it can be used
+    dictionary = train(training, _size(training, multiplier), codec="zlib", level=6)  # no tables: all of it can be used
     about = {"stream": stream, "multiplier": multiplier}
-    if made is None:
+    if dictionary is None:
         return {**about, "used": None, "internal": None, "counts": []}
-    usage = Usage(made.content)
+    usage = Usage(dictionary.content)
     for message in later[:PARSED]:
         usage.add(message)
     figures = {"used": 100 * usage.used, "internal": 100 * usage.internal, "referred": 100 * usage.referred}
@@ -233,28 +247,30 @@ def usage_cell(stream: str, multiplier: float, data: str | None = None, history:
 
 
 def decay_cell(
-    stream: str, data: str | None = None, messages: int | None = None, every: int = 10_000, looks: int = 100
+    stream: str, data: str | None = None, messages: int | None = None, every: int = 10_000, samples: int = 100
 ) -> dict[str, Any]:
-    """Return the BR of Predict's first dictionary without replacement, on 100 messages every 10,000: first, last,
-    range."""
+    """Return first, last and range of the BR of Predict's first dictionary if it is never replaced.
+
+    every, samples: BR is measured on `samples` messages of every `every`
+    """
     source = messages_of(stream, data, messages)
-    made = _first(source)
-    if made is None:
+    dictionary = _first(source)
+    if dictionary is None:
         return {"stream": stream, "begin": None}
-    codec, plain = codec_of(made), Deflate()
+    codec, plain = codec_of(dictionary), Deflate()
     shares, sizes = [], [0, 0, 0]
-    while sample := list(islice(source, looks)):
+    while sample := list(islice(source, samples)):
         shares.append(reduction(sample, codec))
         sizes = [s + n for s, n in zip(sizes, (len(sample), sum(map(len, sample)), packed(sample, codec)), strict=True)]
         deflated = packed(sample, plain) / len(sample)
-        skipped = sum(1 for _ in islice(source, every - looks))
-        if skipped < every - looks:
+        skipped = sum(1 for _ in islice(source, every - samples))
+        if skipped < every - samples:
             break
     if not shares:
         return {"stream": stream, "begin": None}
     means = {"mean": sizes[1] / sizes[0], "deflated": deflated, "packed": sizes[2] / sizes[0]}
-    course = {"begin": shares[0], "end": shares[-1], "swing": max(shares) - min(shares), "looks": len(shares)}
-    return {"stream": stream, **means, **course, "kilobytes": travelling.cost(made) / 1000, "shares": shares}
+    course = {"begin": shares[0], "end": shares[-1], "swing": max(shares) - min(shares), "samples": len(shares)}
+    return {"stream": stream, **means, **course, "kilobytes": travelling.cost(dictionary) / 1000, "shares": shares}
 
 
 def _first(source: Any) -> Dictionary | None:
@@ -278,5 +294,5 @@ def _size(messages: Sequence[bytes], multiplier: float) -> int:
     return max(256, round(multiplier * sum(map(len, messages)) / max(len(messages), 1)))
 
 
-def _saved(made: Dictionary | None, later: Sequence[bytes]) -> float | None:
-    return None if made is None else reduction(later, codec_of(made))
+def _saved(dictionary: Dictionary | None, later: Sequence[bytes]) -> float | None:
+    return None if dictionary is None else reduction(later, codec_of(dictionary))

@@ -17,7 +17,7 @@ from thinwire.analysis.analysis_run import CellRunner
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
-from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell
+from thinwire_lab.reproduce.dictionaries.policy_cells import available_streams, run_cell
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLE_4_3_1, TABLES_B, THESIS_STREAMS
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     Sheet,
@@ -25,14 +25,14 @@ from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     best_of,
     best_published,
     configured_rows,
-    error,
-    expected_and_seen,
+    lifetime_error,
     policy_rows,
+    replaced_lifetimes,
+    run_cells,
     settings_of,
-    swept,
 )
 
-FORMS = ("csv", "json", "xml", "pb")
+FORMATS = ("csv", "json", "xml", "pb")
 COLUMNS = (
     *("format", "plain, thesis", "plain, ours", "deflate, thesis", "deflate, ours"),
     *("dictionary, thesis", "dictionary, ours"),
@@ -41,11 +41,11 @@ COLUMNS = (
 
 def table_formats(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Return bytes per message, and the ratio of the largest format to the smallest."""
-    names = {stream.name for stream in available(scale.data)}
+    names = {stream.name for stream in available_streams(scale.data)}
     rows = "debs" if "debs-pb" in names else "taxi"
-    streams = [f"{rows}-{form}" for form in FORMS]
+    streams = [f"{rows}-{format_}" for format_ in FORMATS]
     cells = [{"stream": s, "data": scale.data, "history": 500 if scale.quick else 2000} for s in streams]
-    figures = [_beside(found) for found in swept(form_cell, cells, run)]
+    figures = [_compare_sizes(found) for found in run_cells(form_cell, cells, run)]
     largest = [max(column) / min(column) for column in zip(*figures, strict=True)]
     named = zip((*streams, "largest to smallest"), (*figures, largest), strict=True)
     notes = (
@@ -54,7 +54,7 @@ def table_formats(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     return Sheet("table formats: bytes per message", COLUMNS, [(name, *row) for name, row in named], notes)
 
 
-def _beside(found: Mapping[str, Any]) -> list[float]:
+def _compare_sizes(found: Mapping[str, Any]) -> list[float]:
     """Return plain, deflated and dictionary sizes, thesis before ours."""
     theirs = TABLE_4_3_1[THESIS_STREAMS[found["stream"]]]
     ours = (found["plain"], found["deflate"], found["dictionary"])
@@ -62,8 +62,11 @@ def _beside(found: Mapping[str, Any]) -> list[float]:
     return [side for pair in pairs for side in pair]
 
 
-OTHERS = "only the DEBS rows are the data of the thesis; other streams are beside the most similar one"
-LENGTH = "streams have the length of the recordings; the thesis uses a million messages"
+SIMILAR_STREAMS = (
+    "only the DEBS streams are those of the thesis; other streams are compared with the most similar one of the thesis"
+)
+STREAM_LENGTHS = "streams have the length of the recordings; the thesis uses a million messages"
+NOTES = (SIMILAR_STREAMS, STREAM_LENGTHS)
 
 
 def table_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -81,7 +84,10 @@ def table_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     columns = ("stream", "mean size, thesis", "ours", "best history/life/multiplier, thesis", "ours",
                "deflate %, thesis", "ours", "dictionary %, thesis", "ours")  # fmt: skip
     return Sheet(
-        "table 4.3.1: bytes saved by the best fixed configuration", _distinct(columns), table, (OTHERS, LENGTH)
+        "table 4.3.1: bytes saved by the best fixed configuration",
+        _distinct(columns),
+        table,
+        NOTES,
     )
 
 
@@ -97,14 +103,14 @@ def table_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
         table.append((stream, theirs[0], saved[0], theirs[1], saved[1], theirs[2], saved[2], saved[3]))
     columns = ("stream", "best fixed %, thesis", "ours", "deflate %, thesis", "ours", "Adaptive %, thesis", "ours",
                "our policy %")  # fmt: skip
-    return Sheet("table 4.3.2: bytes saved by Adaptive", _distinct(columns), table, (OTHERS, LENGTH))
+    return Sheet("table 4.3.2: bytes saved by Adaptive", _distinct(columns), table, NOTES)
 
 
 def table_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     streams = scale.streams()
     multipliers = list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1]
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for m in multipliers for s in streams]
-    found = [figures for figures in swept(usage_cell, cells, run) if figures["used"] is not None]
+    found = [figures for figures in run_cells(usage_cell, cells, run) if figures["used"] is not None]
     table = []
     for times in multipliers:
         ours = [figures for figures in found if figures["multiplier"] == times]
@@ -119,13 +125,13 @@ def table_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
-    for figures in swept(similar_cell, cells, run):
+    for figures in run_cells(similar_cell, cells, run):
         theirs = published.TABLE_5_4_2.get(THESIS_STREAMS.get(figures["stream"], ""), (None, None))
         table.append(
             (figures["stream"], figures["messages"], theirs[0], figures["mean"], theirs[1], figures["deviation"])
         )
     columns = ("stream", "messages", "mean NSim, thesis", "ours", "deviation, thesis", "ours")
-    return Sheet("table 5.4.2: similarity of messages", _distinct(columns), table, (OTHERS,))
+    return Sheet("table 5.4.2: similarity of messages", _distinct(columns), table, (SIMILAR_STREAMS,))
 
 
 def table_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -133,28 +139,36 @@ def table_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     table = []
     for row in _predicted(scale, run, streams):
         theirs = published.TABLE_5_4_3[THESIS_STREAMS[row["stream"]]]
-        wrong = error(expected_and_seen(row["decisions"]))
+        wrong = lifetime_error(replaced_lifetimes(row["decisions"]))
         reading = row["settings"]["reading"]
         table.append((row["stream"], reading, row["messages"], theirs[0], row["dictionaries"], theirs[1], wrong))
-    columns = ("stream", "reading of MC.base", "messages", "dictionaries, thesis", "ours", "error %, thesis", "ours")
-    return Sheet("table 5.4.3: lifetimes expected by Predict", _distinct(columns), table, (OTHERS, LENGTH))
+    columns = (
+        "stream",
+        "reading of MC.base",
+        "messages",
+        "dictionaries, thesis",
+        "ours",
+        "error %, thesis",
+        "ours",
+    )
+    return Sheet("table 5.4.3: lifetimes expected by Predict", _distinct(columns), table, NOTES)
 
 
 def table_6_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     every = 1_000 if scale.quick else 10_000
     cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
     table = []
-    for f in swept(decay_cell, cells, run):
+    for f in run_cells(decay_cell, cells, run):
         if f["begin"] is None:
             continue
         t = published.TABLE_6_2_1.get(THESIS_STREAMS.get(f["stream"], ""))
         theirs = (t.mean, t.packed, t.begin - t.end, t.swing, t.kilobytes) if t else (None,) * 5
         ours = (f["mean"], f["packed"], f["begin"] - f["end"], f["swing"], f["kilobytes"])
         pairs = [side for pair in zip(theirs, ours, strict=True) for side in pair]
-        table.append((f["stream"], f["looks"], *pairs))
+        table.append((f["stream"], f["samples"], *pairs))
     columns = ("stream", "samples", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis",
                "ours", "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
-    return Sheet("table 6.2.1: one dictionary without replacement", _distinct(columns), table, (OTHERS, LENGTH))
+    return Sheet("table 6.2.1: one dictionary without replacement", _distinct(columns), table, NOTES)
 
 
 def _predicted(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -164,7 +178,7 @@ def _predicted(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> l
         for s in streams
         for reading in ("words", "printed")
     ]  # fmt: skip
-    return [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+    return [row for figures in run_cells(run_cell, cells, run) for row in figures["rows"]]
 
 
 def _by_stream(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -224,7 +238,11 @@ def _result_summary(
     columns = ("stream", "policy", "thesis, 1:1", *(f"ours, {name}" for name in names), "dictionaries",
                "CPU s publishers", "CPU s subscribers", "CPU s sampler")  # fmt: skip
     means_text = ", ".join(f"{policy} {one:g}/{many:g}/{most:g}" for policy, (one, many, most) in means.items())
-    notes = (f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {means_text}", OTHERS, LENGTH)
+    notes = (
+        f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {means_text}",
+        SIMILAR_STREAMS,
+        STREAM_LENGTHS,
+    )
     return Sheet(title, columns, table, notes)
 
 

@@ -27,15 +27,22 @@ from thinwire_lab.reproduce.dictionaries.link_simulation import (
     PUBLISHING,
     RATES,
     RECEIVING,
-    Map,
+    SpeedUps,
     compare,
     delay_cells,
     thesis_cells,
 )
-from thinwire_lab.reproduce.dictionaries.policy_cells import Points, between, equal_at, messages_of, run_cell, shown
-from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale, swept
+from thinwire_lab.reproduce.dictionaries.policy_cells import (
+    Points,
+    crossing_batch,
+    format_batch,
+    interpolate,
+    messages_of,
+    run_cell,
+)
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale, run_cells
 
-LIKE = ("DEBS json", "DEBS csv", "Gdax json")
+MEASURED_LIKE = ("DEBS json", "DEBS csv", "Gdax json")
 """streams of the thesis; one stream similar to each is measured"""
 COLUMNS = ("stream", "method", "linger ms", "joined", "bytes per message", "of it dictionary", "computed", "at sockets",
            "mean ms", "p99 ms")  # fmt: skip
@@ -56,13 +63,13 @@ def table_linger(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
         if find_spec("nats") is not None:
             more, verdict = _measured(scale, stream, deflated, with_dictionary)
             rows += more
-        notes.append(f"{stream}: {verdict}; computed, at {shown(equal_at(deflated, with_dictionary))}")
+        notes.append(f"{stream}: {verdict}; computed, at {format_batch(crossing_batch(deflated, with_dictionary))}")
     title = "table linger: bytes per message by messages joined in a linger, at a real broker"
     return Sheet(title, COLUMNS, rows, (*notes, _thesis(), *COUNTED))
 
 
 def _streams(scale: ThesisScale) -> list[str]:
-    wanted = LIKE[:1] if scale.quick else LIKE
+    wanted = MEASURED_LIKE[:1] if scale.quick else MEASURED_LIKE
     return [stream for like in wanted for stream in scale.streams([like])[:1]]
 
 
@@ -77,7 +84,7 @@ def _computed(scale: ThesisScale, run: CellRunner, stream: str) -> tuple[Points,
     cells.append({**about, "policy": "ours", "settings": {"budget": FAST}})  # as in the running system
     each = [
         row["mean packed"] + row["dictionary bytes"] / row["messages"]
-        for figures in swept(run_cell, cells, run)
+        for figures in run_cells(run_cell, cells, run)
         for row in figures["rows"]
     ]
     return list(zip(map(float, BATCHES), each, strict=False)), each[-1]
@@ -90,7 +97,8 @@ def _measured(
     found = asyncio.run(run_methods(messages, QUICK_BATCHES if scale.quick else BATCHES))
     rows = [
         (stream, c.method, 1000 * c.linger, c.joined, c.each, c.dictionaries / c.messages,
-         with_dictionary if c.method == "dictionary" else between(deflated, c.joined), c.on_sockets, c.delay, c.slowest)
+         with_dictionary if c.method == "dictionary" else interpolate(deflated, c.joined), c.on_sockets, c.delay,
+         c.slowest)
         for c in found
     ]  # fmt: skip
     return rows, str(find_break_even(found))
@@ -98,7 +106,7 @@ def _measured(
 
 def _thesis() -> str:
     left = [(float(batch), 100 - means["deflate"][0]) for batch, means in published.MEANS.items()]
-    crossing = shown(equal_at(left, 100 - published.MEANS[1]["predict"][0]))
+    crossing = format_batch(crossing_batch(left, 100 - published.MEANS[1]["predict"][0]))
     return f"thesis: at about 20; the means of its streams cross at {crossing} (Predict without batches, 1:1)"
 
 
@@ -111,6 +119,7 @@ WAITING = (
 PHONE = "down=100kbit,delay=235ms,jitter=90ms"
 """a phone on 2G: the thesis reports round trips of 290 to 650 ms, and no bandwidth"""
 AHEAD = 64
+"""unacknowledged messages of the publisher"""
 LOADED = 0.9
 """share of the phone's bandwidth that plain messages use"""
 SENT, DICTIONARY = 5000, 3078
@@ -153,12 +162,12 @@ def figure_4_3_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Latency on a phone whose link is almost saturated by plain messages."""
     cell = _phone(LINK_FEW if scale.quick else LINK_MESSAGES, pace=TWEETS["plain"].mean / (LOADED * 12_500))
     (row,) = run(compare, [cell], _weight)
-    ways = tuple(TWEETS)
-    table = [(p, *(1000 * float(row[f"{way}.delivered_{p}"]) for way in ways)) for p in ("p50", "p99")]
-    series = {way: [1000 * float(row[f"{way}.delivered_{p}"]) for p in ("p50", "p99")] for way in ways}
+    methods = tuple(TWEETS)
+    table = [(p, *(1000 * float(row[f"{method}.delivered_{p}"]) for method in methods)) for p in ("p50", "p99")]
+    series = {method: [1000 * float(row[f"{method}.delivered_{p}"]) for p in ("p50", "p99")] for method in methods}
     pictures = plots.bars(out / "figure-4.3.5", "Latency on 2G (figure 4.3.5)", ["p50", "p99"], series, "ms")
     notes = ("the thesis shows a curve without numbers: lower latency, mainly in the high percentiles", PHONE)
-    return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *ways), table, notes, pictures)
+    return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *methods), table, notes, pictures)
 
 
 def figure_4_3_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -166,14 +175,20 @@ def figure_4_3_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     sent = LINK_FEW if scale.quick else SENT
     messages, alone = run(compare, [_phone(sent), _phone(1, loads={"plain": [DICTIONARY, 0.0, 0.0]})], _weight)
     dictionary = float(alone["plain.receiving"])
-    times = {f"messages, {way}": float(messages[f"{way}.receiving"]) for way in TWEETS}
+    times = {f"messages, {method}": float(messages[f"{method}.receiving"]) for method in TWEETS}
     times |= {"the dictionary alone": dictionary, "both": times["messages, dictionary"] + dictionary}
     saved = 100 * (1 - times["both"] / times["messages, plain"])
     series = {"seconds": list(times.values())}
     title = f"{sent:,} messages to a phone on 2G (figure 4.3.6)"
     pictures = plots.bars(out / "figure-4.3.6", title, list(times), series, "seconds")
     notes = (f"thesis: about 40 % less time including the dictionary; here {saved:.0f} %", PHONE)
-    return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
+    return Sheet(
+        f"figure 4.3.6: {sent:,} messages on 2G",
+        ("transfer", "seconds"),
+        list(times.items()),
+        notes,
+        pictures,
+    )
 
 
 def _faster(scale: ThesisScale, run: CellRunner, out: Path, number: str, role: str, rates: Sequence[str]) -> Sheet:
@@ -185,7 +200,7 @@ def _faster(scale: ThesisScale, run: CellRunner, out: Path, number: str, role: s
         messages=LINK_FEW if scale.quick else LINK_MESSAGES,
     )
     found = run(compare, cells, _weight)
-    ours: dict[str, Map] = {rate: {} for rate in rates}
+    ours: dict[str, SpeedUps] = {rate: {} for rate in rates}
     table = []
     for cell, row in zip(cells, found, strict=True):
         rate, parties = _rate(cell), (cell["publishers"], cell["subscribers"])
@@ -198,12 +213,12 @@ def _faster(scale: ThesisScale, run: CellRunner, out: Path, number: str, role: s
     return Sheet(title, columns, table, notes, _maps(out, number, role, ours))
 
 
-def _maps(out: Path, number: str, role: str, ours: Mapping[str, Map]) -> list[Path]:
+def _maps(out: Path, number: str, role: str, ours: Mapping[str, SpeedUps]) -> list[Path]:
     pictures: list[Path] = []
     for rate, cells in ours.items():
         title = f"Speed-up of {role}, {rate}, 50 ms one-way delay (figure {number})"
-        turned = {(float(s), float(p)): value for (p, s), value in cells.items()}
-        pictures += plots.heat(out / f"figure-{number}-{rate}", title, turned, ("subscribers", "publishers"))
+        by_axes = {(float(s), float(p)): value for (p, s), value in cells.items()}
+        pictures += plots.heat(out / f"figure-{number}-{rate}", title, by_axes, ("subscribers", "publishers"))
     return pictures
 
 
@@ -222,7 +237,7 @@ def _beside(pairs: Sequence[tuple[Any, ...]]) -> str:
 
 def _phone(messages: int, pace: float = 0.0, loads: Mapping[str, Sequence[float]] | None = None) -> Cell:
     """Return a cell with one publisher next to the broker and one subscriber on 2G; the publisher does not wait."""
-    plain = {way: [load.mean, load.pack, load.unpack] for way, load in TWEETS.items()}
+    plain = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
     return {"publishers": 1, "subscribers": 1, "limits": PHONE, "loads": dict(loads or plain), "messages": messages,
             "window": AHEAD, "pace": pace}  # fmt: skip
 
@@ -232,7 +247,7 @@ def _ratios(row: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _halves(row: Mapping[str, Any]) -> tuple[float, ...]:
-    return tuple(1000 * float(row[f"{way}.delivered_p50"]) for way in ("plain", "dictionary"))
+    return tuple(1000 * float(row[f"{method}.delivered_p50"]) for method in ("plain", "dictionary"))
 
 
 def _rate(cell: Cell) -> str:

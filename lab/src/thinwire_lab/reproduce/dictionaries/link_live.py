@@ -1,7 +1,7 @@
-"""A cell over a real broker: publishers and subscribers, each behind a proxy with the limits of the cell.
+"""Run of a cell over a real broker: publishers and subscribers, each behind a proxy with the limits of the cell.
 
-All of them run in one process. The cost of that is measured by the same run without limits, and the simulation uses it
-as the broker's time for a message.
+All of them run in one process. The time that this process takes for a message is measured by the same run without
+limits; the simulation uses the result as the broker's time for a message.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ RUN_TIMEOUT = 120.0
 """seconds for one run"""
 ATTEMPTS = 3
 TICK = 0.01
+"""seconds between the periodic wake-ups, whose delays show other load"""
 
 
 @dataclass

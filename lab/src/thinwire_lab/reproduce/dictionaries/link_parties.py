@@ -1,6 +1,7 @@
 """Simulated senders, relay and receivers over limited links, and the loads of messages.
 
-A load is the sizes of messages and the processor time, plain, deflated or with a dictionary.
+A load is the sizes of messages and the processor time to pack and unpack one, for one method: plain, deflate, or
+dictionary.
 
 >>> TWEETS["plain"].mean, TWEETS["dictionary"].mean
 (3078.0, 478.0)
@@ -9,7 +10,7 @@ A load is the sizes of messages and the processor time, plain, deflated or with 
             <-down--        <--up----                   acknowledgements, which use the links too
 
 A sender has at most `window` unacknowledged messages, and a relay sends a receiver at most `window` unacknowledged
-messages. No message is lost. Time is that of a `EventScheduler`.
+messages. No message is lost. Times are those of an `EventScheduler`.
 
 >>> from thinwire_lab.live.link_limits import Limit
 >>> scheduler = EventScheduler()
@@ -37,14 +38,14 @@ from thinwire_lab.overlay_sim.discrete_events import EventScheduler, Station
 
 METHODS = ("plain", "deflate", "dictionary")
 DICTIONARY = 16_384
-"""bytes of the dictionary, at most"""
+"""maximum bytes of the dictionary"""
 
 
 @dataclass(frozen=True)
 class Load:
     """Messages of one method.
 
-    sizes: their bytes; pack, unpack: processor seconds per message
+    sizes: bytes of each message; pack, unpack: processor seconds per message
     """
 
     sizes: tuple[int, ...]
@@ -53,6 +54,7 @@ class Load:
 
     @property
     def mean(self) -> float:
+        """Mean size in bytes."""
         return sum(self.sizes) / len(self.sizes)
 
 
@@ -80,10 +82,10 @@ class Plain:
 
 
 def codecs(training: Sequence[bytes]) -> dict[str, Codec]:
-    """Return a codec for each method. The dictionary is trained on these messages, which must not be measured."""
+    """Return a codec for each method. The dictionary is trained on `training`, which must not be measured."""
     dictionary = train(training, min(DICTIONARY, sum(map(len, training)) // 10))
     if dictionary is None:
-        raise ConfigError("too few messages to train a dictionary on", messages=len(training))
+        raise ConfigError("too few messages to train a dictionary; provide more", messages=len(training))
     return {"plain": Plain(), "deflate": Deflate(), "dictionary": codec_of(dictionary)}
 
 
@@ -91,21 +93,23 @@ def measure_load(codec: Codec, messages: Sequence[bytes]) -> Load:
     """Return the sizes of messages with a codec, and the processor time per message on this machine."""
     begun = time.process_time()
     packed = [codec.pack(message) for message in messages]
-    between = time.process_time()
+    packed_at = time.process_time()
     for message, small in zip(messages, packed, strict=True):
         codec.unpack(small, len(message))
     ended = time.process_time()
     each = 1 / len(messages)
-    return Load(tuple(map(len, packed)), (between - begun) * each, (ended - between) * each)
+    return Load(tuple(map(len, packed)), (packed_at - begun) * each, (ended - packed_at) * each)
 
 
 @dataclass(frozen=True)
-class Weights:
+class MessageOverhead:
     """Overhead of a message in bytes and seconds.
 
-    published, delivered: bytes around the payload on both links; stored: of the acknowledgement to its sender;
-    acknowledged: of a receiver's acknowledgement, one for every `window // 4` messages
-    pack, unpack: seconds of the sender and of a receiver; store: of the relay; disk: bytes per second that it stores
+    published, delivered: bytes around the payload on the sender's and on a receiver's link
+    stored: bytes of the acknowledgement to the sender
+    acknowledged: bytes of a receiver's acknowledgement, one for every `window // 4` messages
+    pack, unpack: seconds of the sender and of a receiver
+    store: seconds of the relay; disk: bytes per second that the relay stores, None for no limit
     """
 
     published: int = 0
@@ -121,19 +125,19 @@ class Weights:
 class Relay:
     """A broker: stores every message, acknowledges it, and sends it to all receivers."""
 
-    def __init__(self, scheduler: EventScheduler, weights: Weights | None = None) -> None:
-        self.scheduler, self.weights = scheduler, weights or Weights()
+    def __init__(self, scheduler: EventScheduler, overhead: MessageOverhead | None = None) -> None:
+        self.scheduler, self.overhead = scheduler, overhead or MessageOverhead()
         self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
     def take(self, sender: LinkSender, size: int, begun: float) -> None:
         """Receive a message."""
-        writing = size / self.weights.disk if self.weights.disk else 0.0
+        writing = size / self.overhead.disk if self.overhead.disk else 0.0
         self.scheduler.at(
-            self._station.work(self.weights.store + writing, self.scheduler.now), self._pass, sender, size, begun
+            self._station.work(self.overhead.store + writing, self.scheduler.now), self._deliver, sender, size, begun
         )
 
-    def _pass(self, sender: LinkSender, size: int, begun: float) -> None:
+    def _deliver(self, sender: LinkSender, size: int, begun: float) -> None:
         sender.acknowledge(begun)
         for receiver in self.receivers:
             receiver.offer(size, begun)
@@ -158,7 +162,7 @@ class LinkSender:
         pace: float = 0.0,
         seed: int = 0,
     ) -> None:
-        _check(window=window)
+        _check_positive(window=window)
         self.window, self.pace = window, pace
         self.finished = 0.0
         self.latencies: list[float] = []
@@ -177,7 +181,7 @@ class LinkSender:
 
     def acknowledge(self, begun: float) -> None:
         """Send the acknowledgement of a message that was started at `begun`."""
-        self._scheduler.at(self._down.send(self._relay.weights.stored, self._scheduler.now), self._acknowledged, begun)
+        self._scheduler.at(self._down.send(self._relay.overhead.stored, self._scheduler.now), self._acknowledged, begun)
 
     def _resume(self) -> None:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
@@ -188,10 +192,10 @@ class LinkSender:
             self._send(due if self.pace else self._scheduler.now)
 
     def _send(self, begun: float) -> None:
-        size, weights = self._sizes[self._sent], self._relay.weights
+        size, overhead = self._sizes[self._sent], self._relay.overhead
         self._sent += 1
-        packed = self._processor.work(weights.pack, self._scheduler.now)
-        self._scheduler.at(self._up.send(size + weights.published, packed), self._relay.take, self, size, begun)
+        packed = self._processor.work(overhead.pack, self._scheduler.now)
+        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.take, self, size, begun)
 
     def _wait(self, due: float) -> None:
         if not self._is_scheduled:
@@ -219,44 +223,44 @@ class LinkReceiver:
     def __init__(
         self, scheduler: EventScheduler, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0
     ) -> None:
-        _check(window=window)
+        _check_positive(window=window)
         self.window = window
         self.finished = 0.0
         self.latencies: list[float] = []
-        self._scheduler, self._weights = scheduler, relay.weights
+        self._scheduler, self._overhead = scheduler, relay.overhead
         self._up, self._down = shapers(limits, seed)
         self._processor = Station()
         self._waiting: deque[tuple[int, float]] = deque()
-        self._open = self._unpacked = 0
+        self._unacknowledged = self._unpacked = 0
         relay.receivers.append(self)
 
     def offer(self, size: int, begun: float) -> None:
         """Queue a message of the relay for this receiver."""
         self._waiting.append((size, begun))
-        self._fetch()
+        self._send_waiting()
 
-    def _fetch(self) -> None:
-        while self._waiting and self._open < self.window:
+    def _send_waiting(self) -> None:
+        while self._waiting and self._unacknowledged < self.window:
             size, begun = self._waiting.popleft()
-            self._open += 1
+            self._unacknowledged += 1
             self._scheduler.at(
-                self._down.send(size + self._weights.delivered, self._scheduler.now), self._arrived, begun
+                self._down.send(size + self._overhead.delivered, self._scheduler.now), self._arrived, begun
             )
 
     def _arrived(self, begun: float) -> None:
-        self.finished = self._processor.work(self._weights.unpack, self._scheduler.now)
+        self.finished = self._processor.work(self._overhead.unpack, self._scheduler.now)
         self.latencies.append(self.finished - begun)
         self._unpacked += 1
         if self._unpacked >= max(1, self.window // 4):
-            self._scheduler.at(self._up.send(self._weights.acknowledged, self.finished), self._release, self._unpacked)
+            self._scheduler.at(self._up.send(self._overhead.acknowledged, self.finished), self._release, self._unpacked)
             self._unpacked = 0
 
     def _release(self, messages: int) -> None:
-        self._open -= messages
-        self._fetch()
+        self._unacknowledged -= messages
+        self._send_waiting()
 
 
-def _check(**counts: int) -> None:
+def _check_positive(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1:
             raise ConfigError("must be 1 or more", **{name: value})

@@ -36,7 +36,14 @@ import numpy as np
 from thinwire.brokers.protocol_overhead import JetStream
 from thinwire_lab.live.link_limits import read_limits
 from thinwire_lab.overlay_sim.discrete_events import EventScheduler
-from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS, LinkReceiver, LinkSender, Load, Relay, Weights
+from thinwire_lab.reproduce.dictionaries.link_parties import (
+    TWEETS,
+    LinkReceiver,
+    LinkSender,
+    Load,
+    MessageOverhead,
+    Relay,
+)
 
 T = TypeVar("T")
 
@@ -74,9 +81,10 @@ class Cell:
 class LinkOutcome:
     """Results of a run in seconds.
 
-    publishing: until all messages of a publisher are acknowledged; receiving: until a subscriber has all messages;
-        means over all, from the common start
-    answered, delivered: p50 and p99 from the due time of a message to its acknowledgement, and until it is unpacked
+    publishing: time until all messages of a publisher are acknowledged, mean over publishers
+    receiving: time until a subscriber has all messages, mean over subscribers
+    answered: p50 and p99 of the time from the due time of a message to its acknowledgement
+    delivered: p50 and p99 of the time from the due time of a message until a subscriber has unpacked it
     """
 
     publishing: float
@@ -118,8 +126,8 @@ NAMED = {
     "satellite, window of 16": Cell(1, 2, "up=128kbit,down=2mbit,delay=250ms,jitter=10ms", messages=96, window=16),
     "LTE, 3 publishers, 3 subscribers": Cell(3, 3, "bandwidth=16mbit,delay=25ms,jitter=5ms", messages=120),
 }
-"""cells that are also run live with every method: limited by the link to the broker, by the link from it, by the delay,
-and by nothing that depends on bytes"""
+"""cells that are also run live with every method: limited by the link to the broker, by the link from the broker, by
+the delay, and by nothing that depends on bytes"""
 
 
 LOG = "limited"
@@ -140,7 +148,7 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
     store: seconds of the broker for each message; disk: bytes per second that it stores, None for no limit
     """
     scheduler, limits = EventScheduler(), read_limits(cell.limits)
-    relay = Relay(scheduler, weights(load, store, disk))
+    relay = Relay(scheduler, message_overhead(load, store, disk))
     first = 2 * _SEEDS * seed
     senders = [
         LinkSender(scheduler, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
@@ -161,12 +169,12 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
     )
 
 
-def weights(load: Load, store: float = 0.0, disk: float | None = None) -> Weights:
+def message_overhead(load: Load, store: float = 0.0, disk: float | None = None) -> MessageOverhead:
     """Return the overhead of NATS for messages of this load; subscribers acknowledge many messages at once."""
     payload = round(load.mean)
     traffic = _BROKER.traffic(subject(0, 0), payload)
     acknowledgement = len(f"PUB $JS.ACK.{LOG}.{_NAME}.1.1000.1000.0.0 0\r\n\r\n")
-    return Weights(
+    return MessageOverhead(
         published=traffic.published - payload,
         stored=traffic.stored,
         delivered=traffic.delivered - payload,
@@ -185,7 +193,7 @@ DELAYS = ("1ms", "10ms", "50ms", "150ms", "300ms")
 JITTERS = (0.0, 0.2, 0.5)
 """as a share of the delay"""
 
-Weighed = Mapping[str, Sequence[float]]
+MethodLoads = Mapping[str, Sequence[float]]
 """bytes of a message and seconds to pack and unpack it, by method; one method is "plain" """
 
 
@@ -193,7 +201,7 @@ def compare(
     publishers: int,
     subscribers: int,
     limits: str,
-    loads: Weighed,
+    loads: MethodLoads,
     *,
     messages: int = 1000,
     window: int = 1,
@@ -280,11 +288,11 @@ def _plain(loads: Mapping[str, Load]) -> dict[str, list[float]]:
     return {method: [load.mean, load.pack, load.unpack] for method, load in loads.items()}
 
 
-Map = dict[tuple[int, int], float]
+SpeedUps = dict[tuple[int, int], float]
 """speed-up by publishers and subscribers"""
 
 
-def _read(text: str) -> Map:
+def _read(text: str) -> SpeedUps:
     """Read rows from 55 publishers down to 1 and columns from 1 subscriber to 55; a dash is a missing value."""
     rows = zip(reversed(PARTIES), text.strip().splitlines(), strict=True)
     cells = {(p, s): value for p, row in rows for s, value in zip(PARTIES, row.split(), strict=True)}

@@ -25,76 +25,79 @@ Points = Sequence[tuple[float, float]]
 """batch size and value, ascending"""
 
 
-def equal_at(points: Points, level: float) -> float | None:
-    """Return the batch size at which the value falls to this level, interpolated over the logarithm.
+def crossing_batch(points: Points, level: float) -> float | None:
+    """Return the batch size at which the value falls to this level, interpolated over its logarithm; None if nowhere.
 
-    None if all values are above the level.
-
-    >>> equal_at([(1, 100.0), (2, 60.0), (8, 40.0)], 50.0), equal_at([(1, 100.0), (55, 60.0)], 50.0)
+    >>> crossing_batch([(1, 100.0), (2, 60.0), (8, 40.0)], 50.0), crossing_batch([(1, 100.0), (55, 60.0)], 50.0)
     (4.0, None)
     """
-    before: tuple[float, float] | None = None
+    previous: tuple[float, float] | None = None
     for batch, size in points:
         if size <= level:
-            if before is None:
+            if previous is None:
                 return batch
-            share = (before[1] - level) / (before[1] - size)
-            return float(before[0] * (batch / before[0]) ** share)
-        before = batch, size
+            share = (previous[1] - level) / (previous[1] - size)
+            return float(previous[0] * (batch / previous[0]) ** share)
+        previous = batch, size
     return None
 
 
-def between(points: Points, batch: float) -> float:
-    """Return the interpolated value at a batch size.
+def interpolate(points: Points, batch: float) -> float:
+    """Return the value at a batch size, interpolated over its logarithm.
 
-    >>> between([(1, 100.0), (2, 60.0), (8, 40.0)], 4.0)
+    >>> interpolate([(1, 100.0), (2, 60.0), (8, 40.0)], 4.0)
     50.0
     """
     return float(np.interp(log(batch), [log(at) for at, _ in points], [value for _, value in points]))
 
 
-def shown(batch: float | None) -> str:
+def format_batch(batch: float | None) -> str:
     """Format a batch size.
 
-    >>> shown(12.34), shown(None)
-    ('12.3', 'no number')
+    >>> format_batch(12.34), format_batch(None)
+    ('12.3', 'no batch size')
     """
-    return "no number" if batch is None else f"{batch:.1f}"
+    return "no batch size" if batch is None else f"{batch:.1f}"
 
 
-def available(data: str | None) -> list[NamedStream]:
-    """Return the streams of a folder and the generated ones; without a folder only the latter."""
+def available_streams(data: str | None) -> list[NamedStream]:
+    """Return the streams of the folder `data`, and the generated streams with other names."""
     own = streams(Path(data)) if data else []
     names = {stream.name for stream in own}
     return own + [stream for stream in generated() if stream.name not in names]
 
 
-def find(name: str, data: str | None) -> NamedStream:
+def find_stream(name: str, data: str | None) -> NamedStream:
     """Return the stream with this name."""
-    by_name = {stream.name: stream for stream in available(data)}
+    by_name = {stream.name: stream for stream in available_streams(data)}
     if name not in by_name:
         raise ConfigError("unknown stream", stream=name, choose_from=sorted(by_name))
     return by_name[name]
 
 
 def messages_of(name: str, data: str | None, limit: int | None = None, cycle: bool = False) -> Iterator[bytes]:
-    """Return at most `limit` messages of a stream; `cycle` repeats a short stream.
+    """Return at most `limit` messages of a stream, or all.
+
+    cycle: repeat a stream that is shorter than the limit
 
     >>> len(list(messages_of("building-json", None, 5)))
     5
     """
-    stream = find(name, data)
-    return islice(_cycled(stream), limit) if cycle and limit is not None else stream.messages(limit)
+    stream = find_stream(name, data)
+    if not cycle:
+        return stream.messages(limit)
+    if limit is None:
+        raise ConfigError("a stream that is repeated needs a limit; state a number of messages", stream=name)
+    return islice(_cycled(stream), limit)
 
 
 def _cycled(stream: NamedStream) -> Iterator[bytes]:
-    while True:
-        empty = True
+    count, previous = 0, -1
+    while count > previous:
+        previous = count
         for message in stream.messages():
-            empty = False
+            count += 1
             yield message
-        if empty:
-            return
 
 
 PUBLISHERS = [topology.publishers for topology in TOPOLOGIES]
@@ -111,6 +114,10 @@ def run_cell(
     publishers: Sequence[int] = PUBLISHERS,
 ) -> dict[str, Any]:
     """Run one policy with one setting on one stream. Return one row per topology.
+
+    messages: maximum number of messages; cycle: repeat a stream that is shorter
+    batch: number of messages that are packed as one
+    publishers: numbers of publishers, one topology each
 
     >>> cell = {"stream": "building-json", "policy": "deflate", "messages": 100}
     >>> [row["topology"] for row in run_cell(**cell)["rows"]]

@@ -85,9 +85,9 @@ class Lane:
         arrived = process_time()
         if unpacked != messages:
             raise GuaranteeViolated(
-                "unpacking does not return the packed message", codec=codec.name, seen=self.account.count
+                "unpacking does not return the packed message", codec=codec.name, seen=self.account.messages
             )
-        self.account.messages(len(messages), plain, sum(map(len, packed)))
+        self.account.add_messages(len(messages), plain, sum(map(len, packed)))
         self.work.publishers += sent - start
         self.work.subscribers += arrived - sent
         if self.policy is not None:
@@ -104,13 +104,13 @@ class Lane:
         if isinstance(proposal, Keep):
             return
         if len(self.decisions) < MAX_DECISIONS:
-            self.decisions.append(Decision(self.account.count, proposal))
+            self.decisions.append(Decision(self.account.messages, proposal))
         if isinstance(proposal, Replace):
             self._use(proposal.dictionary)
 
     def _use(self, dictionary: Dictionary | None) -> None:
         if dictionary is not None:
-            self.account.dictionary(travelling.cost(dictionary, self.dictionary))
+            self.account.add_dictionary(travelling.cost(dictionary, self.dictionary))
         self.dictionary = dictionary
         self.codec = Deflate() if dictionary is None else codec_of(dictionary)
 
@@ -167,8 +167,8 @@ class Timeline:
 
     >>> line, account = Timeline(), Account()
     >>> for _ in range(1000):
-    ...     account.messages(1, plain=100, packed=39)
-    ...     line.add(account.count, account, Topology())
+    ...     account.add_messages(1, plain=100, packed=39)
+    ...     line.add(account.messages, account, Topology())
     >>> len(line.points) <= MAX_POINTS, line.points[-1]
     (True, [993, 60.0])
     """

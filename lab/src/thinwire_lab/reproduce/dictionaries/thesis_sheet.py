@@ -1,4 +1,4 @@
-"""Sheets: tables and figures of the thesis as printed, their scale, their plots, and the rows they share."""
+"""Sheets: printed tables with notes and plots, for the reproduced texts; and cells that several sheets share."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from typing import Any
 
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS
-from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell, weight
+from thinwire_lab.reproduce.dictionaries.policy_cells import available_streams, run_cell, weight
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import THESIS_STREAMS
 from thinwire_lab.reproduce.figure_plots import save, sheet
 
-Lives = list[tuple[float, float]]
+Lifetimes = list[tuple[float, float]]
+"""expected and actual lifetime of each dictionary, in messages"""
 
 
-def expected_and_seen(decisions: Sequence[Mapping[str, Any]]) -> Lives:
+def replaced_lifetimes(decisions: Sequence[Mapping[str, Any]]) -> Lifetimes:
     """Return expected and actual lifetime in messages of every dictionary that was replaced.
 
     >>> replaced = [{"seen": at, "decision": "replace", "life": life} for at, life in ((500, 1000), (2500, 800))]
-    >>> expected_and_seen([*replaced, {"seen": 3300, "decision": "prolong", "life": 800}])
+    >>> replaced_lifetimes([*replaced, {"seen": 3300, "decision": "prolong", "life": 800}])
     [(1000, 2000)]
     """
     replaced = [decision for decision in decisions if decision["decision"] == "replace"]
     return [(one["life"], later["seen"] - one["seen"]) for one, later in pairwise(replaced)]
 
 
-def still_expected(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
+def current_lifetime(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return the expected lifetime of the dictionary in use; empty if there is none.
 
-    >>> still_expected([{"seen": 500, "decision": "replace", "life": 1000}])
+    >>> current_lifetime([{"seen": 500, "decision": "replace", "life": 1000}])
     [1000]
     """
     return [decision["life"] for decision in decisions if decision["decision"] == "replace"][-1:]
 
 
-def error(lives: Lives) -> float | None:
-    """Return the mean error in per cent of the actual lifetime; None if no dictionary was replaced.
+def lifetime_error(lifetimes: Lifetimes) -> float | None:
+    """Return the mean lifetime_error in per cent of the actual lifetime; None if no dictionary was replaced.
 
-    >>> error([(1000, 2000), (900, 1000)])
+    >>> lifetime_error([(1000, 2000), (900, 1000)])
     30.0
     """
-    return 100 * fmean(abs(expected - seen) / seen for expected, seen in lives) if lives else None
+    return 100 * fmean(abs(expected - seen) / seen for expected, seen in lifetimes) if lifetimes else None
 
 
 COLOURS = ("#1f6f8b", "#d1495b", "#edae49", "#5c6b73", "#4fb0ae", "#8d6a9f", "#b8c4ce", "#2f4858", "#90a955", "#bc6c25")
@@ -112,16 +113,17 @@ def _panel(title: str, axes: tuple[str, str]) -> tuple[Any, Any]:
 
 
 SAVED = "bytes saved, %"
+"""label of columns and axes"""
 QUICK_STREAMS = ("debs-csv", "debs-json", "taxi-csv", "taxi-json")
 """streams of a quick run: the first two that are available"""
 
 
 @dataclass(frozen=True)
 class ThesisScale:
-    """Size of the measurement.
+    """Streams and messages of the measurements.
 
     quick: few streams, messages and settings, to check that everything works
-    data: folder of real streams; by default the generated ones
+    data: folder of recorded streams, in addition to the generated ones
     messages: maximum number of messages of a stream
     """
 
@@ -131,11 +133,12 @@ class ThesisScale:
 
     @property
     def most(self) -> int:
+        """Maximum number of messages of a stream, lower in a quick run."""
         return min(self.messages, 3_000) if self.quick else self.messages
 
     def streams(self, only: Sequence[str] = ()) -> list[str]:
-        """Return the names of the streams; with `only`, those that correspond to these streams of the thesis."""
-        names = [stream.name for stream in available(self.data)]
+        """Return the names of the available streams. With `only`, they are similar to these streams of the thesis."""
+        names = [stream.name for stream in available_streams(self.data)]
         selected = [name for name in names if not only or THESIS_STREAMS.get(name) in only]
         quick = [name for name in QUICK_STREAMS if name in selected][:2] or selected[:2]
         return quick if self.quick else selected
@@ -157,7 +160,7 @@ class Sheet:
         return {"title": self.title, "rows": rows, "notes": list(self.notes), "pictures": list(map(str, self.pictures))}
 
 
-def swept(
+def run_cells(
     function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], run: CellRunner
 ) -> list[Mapping[str, Any]]:
     """Return the results of the cells in order."""
@@ -175,7 +178,7 @@ def policy_rows(
         for policy in policies
         for settings in permutations(policy, scale.quick)
     ]  # fmt: skip
-    return [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+    return [row for figures in run_cells(run_cell, cells, run) for row in figures["rows"]]
 
 
 def best_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Mapping[str, Any]]:
@@ -203,8 +206,9 @@ def best_published(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], M
 
 
 LIFE = 5500
+"""messages after which a fixed configuration replaces its dictionary"""
 MAX_MESSAGES = 20_000
-"""the thesis uses at least as many"""
+"""messages of a fixed configuration; the thesis uses at least as many"""
 
 
 def configured_rows(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> list[dict[str, Any]]:
@@ -217,7 +221,7 @@ def configured_rows(scale: ThesisScale, run: CellRunner, streams: Sequence[str])
         for history in histories
         for times in multipliers
     ]  # fmt: skip
-    return [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+    return [row for figures in run_cells(run_cell, cells, run) for row in figures["rows"]]
 
 
 def settings_of(row: Mapping[str, Any]) -> str:

@@ -1,19 +1,19 @@
-"""Adaptive: examine the dictionary when it has amortised often enough, and increase history and size while nothing
-gains.
+"""Adaptive: compare the dictionary with a new one when it has amortised often enough.
 
-Algorithms 4.1 to 4.3 of the thesis. The constants:
+Algorithms 4.1 to 4.3 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018). If the new
+dictionary is not better, later ones are trained on a longer history or are larger. The constants:
 
     first dictionary       after 100 messages, to live 2000 times its time to amortise
-    time to amortise       |D| / (R BR): R the rate of the stream in bytes, BR the share saved on the later 30 %
+    time to amortise       |D| / (R BR): |D| bytes of the dictionary, R rate of the stream in bytes, BR share of bytes
+                           saved on the later 30 % of the sample
     a new one lives        10 times its time to amortise, times the number of gains in a row cubed
     it replaces            if it saves more by `gain` (1 to 5) points than the one in use
     otherwise              the gains in a row are reset, the next comparison is after twice the last wait, and history
-                           {50, 100, 200, ... 5500} and size {0.3, 0.5, 1, ... 21} of the mean message go one up, in
-                           turn, four times at most
+                           and size increase by one step of `HISTORIES` and `MULTIPLIERS`, in turn, four times at most
 
 Algorithm 4.1 prints the inverse of the share saved; here it is 1 - packed/plain. The wait without a gain is called the
-time to pay off and not defined; it is interpreted as the previous wait, so that a dictionary that stays good is
-examined ever more rarely. The numbers of publishers and subscribers are not used.
+time to pay off and not defined; it is interpreted as the previous wait, so that a good dictionary is compared less and
+less often. The numbers of publishers and subscribers are not used.
 
 Without a clock all times are in messages: the rate is then the mean size of a message.
 
@@ -49,15 +49,16 @@ from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, M
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction, zstd_3
 
 FIRST = 100
-FIRST_TIMES = 2000
-TIMES = 10
-MOST_GROWTHS = 4
+"""messages before the first dictionary, and smallest history"""
+FIRST_TIMES, TIMES = 2000, 10
+"""life of the first and of a later dictionary, in times to amortise"""
+MAX_GROWTHS = 4
 LEAST_SAVED = 0.01
 """smallest share saved that is used as a divisor; below it a dictionary would never amortise"""
 
 
 class Adaptive(SequentialPolicy):
-    """Replaces a dictionary if a new one gains enough; compares less often the longer nothing changes.
+    """Replaces a dictionary if a new one saves enough more bytes; compares less often while the dictionary stays good.
 
     gain: points of BR that a new dictionary must gain
     clock: with it, lives are in seconds and the rate is in bytes per second; without it both are in messages
@@ -93,18 +94,18 @@ class Adaptive(SequentialPolicy):
     def propose(self) -> Proposal:
         if self._seen < FIRST or self._now() - self._since < self._wait:
             return KEEP
-        return self._first() if self._dictionary is None else self._look()
+        return self._first() if self._dictionary is None else self._compare()
 
     def _first(self) -> Proposal:
-        made = self._made()
+        made = self._train()
         if made is None:
-            self._back_off(max(2 * self._wait, float(FIRST)))
+            self._schedule(max(2 * self._wait, float(FIRST)))
             return KEEP
         return self._adopt(made, FIRST_TIMES * self._amortised(made), {})
 
-    def _look(self) -> Proposal:
+    def _compare(self) -> Proposal:
         assert self._dictionary is not None
-        made = self._made()
+        made = self._train()
         now = reduction(latest(self._history.last(self._length)), codec_of(self._dictionary))
         new = made.facts.ratio if made is not None and made.facts is not None else 0.0
         numbers = {"saved now": now, "saved by a new one": new, "needed gain": self.gain}
@@ -112,21 +113,21 @@ class Adaptive(SequentialPolicy):
             self._gains += 1
             return self._adopt(made, TIMES * self._gains**3 * self._amortised(made), numbers)
         self._gains = 0
-        self._back_off(2 * self._wait)
-        if self._growths < MOST_GROWTHS:
+        self._schedule(2 * self._wait)
+        if self._growths < MAX_GROWTHS:
             self._grow()
         return Prolong(self._messages(self._wait), {**numbers, **self._settings()})
 
-    def _made(self) -> Dictionary | None:
+    def _train(self) -> Dictionary | None:
         return self.train(self._history.last(self._length), round(self._multiplier * self._history.mean))
 
     def _adopt(self, made: Dictionary, wait: float, numbers: dict[str, float]) -> Replace:
         self._dictionary = made
-        self._back_off(wait)
+        self._schedule(wait)
         facts = {**numbers, "time to amortise": self._amortised(made), **self._settings()}
         return Replace(made, self._messages(wait), facts)
 
-    def _back_off(self, wait: float) -> None:
+    def _schedule(self, wait: float) -> None:
         self._wait = wait
         self._since = self._now()
 
@@ -165,22 +166,22 @@ class Adaptive(SequentialPolicy):
 
 
 SIZE_MULTIPLIERS = (0.5, 1, 2, 3, 5, 8, 13, 21)
-"""equation 5.3.9"""
+"""sizes to compare, as multiples of the mean message (equation 5.3.9)"""
 LEAST_GAIN = 3.0
-"""points of BR"""
+"""points of BR that one more mean message must gain"""
 
 
 def multiplier(trials: Sequence[tuple[float, float]]) -> int:
-    """Return the multiple of the mean message at which one more no longer pays; `trials` are (multiplier, BR)."""
+    """Return the size, in mean messages, at which one more gains less than 3 points; `trials` are (multiplier, BR)."""
     curve = fitted(trials)
-    before, place, most = 0.0, 0, max((tried for tried, _ in trials), default=1.0)
-    while place <= most:
-        place += 1
-        gained = float(np.polyval(curve, place))
-        if gained - before < LEAST_GAIN:
+    previous, size, largest = 0.0, 0, max((tried for tried, _ in trials), default=1.0)
+    while size <= largest:
+        size += 1
+        saved = float(np.polyval(curve, size))
+        if saved - previous < LEAST_GAIN:
             break
-        before = gained
-    return place
+        previous = saved
+    return size
 
 
 def fitted(trials: Sequence[tuple[float, float]]) -> list[float]:

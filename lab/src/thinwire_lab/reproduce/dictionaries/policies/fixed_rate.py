@@ -1,10 +1,9 @@
-"""FixedRate: a new dictionary at a fixed number of messages.
+"""FixedRate: a new dictionary after every fixed number of messages.
 
-Equation 5.4.2 of the thesis: multipliers {0.3, 0.5, 1, 2, 3, 5, 8, 13, 21} of the mean message, history {50, 100, 200,
-300, 500, 800, 1300, 2100, 3400, 5500} messages, a life of {1500, 7500, 15000, 30000} messages. It starts with the first
-of both, and every 10 dictionaries the history or the size increases by one, in turn.
-
-With one multiplier and one history it is the fixed configuration of equations 4.3.1 and 4.3.2.
+Equation 5.4.2 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018) states sizes of dictionaries
+(`MULTIPLIERS`), numbers of messages for training (`HISTORIES`) and lives (`LIVES`). The policy starts with the smallest
+size and history; after every 10 dictionaries the next history or the next size is used, in turn. With one size and one
+history it is the fixed configuration of equations 4.3.1 and 4.3.2.
 """
 
 from __future__ import annotations
@@ -16,18 +15,22 @@ from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Repla
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
+"""sizes of dictionaries, as multiples of the mean message"""
 HISTORIES = (50, 100, 200, 300, 500, 800, 1300, 2100, 3400, 5500)
+"""numbers of messages that dictionaries are trained on"""
 LIVES = (1500, 7500, 15_000, 30_000)
+"""numbers of messages after which a dictionary is replaced"""
 GROW_AFTER = 10
+"""dictionaries with the same size and history"""
 
 Number = TypeVar("Number", int, float)
 
 
 class FixedRate(SequentialPolicy):
-    """A new dictionary every `every` messages.
+    """Proposes a new dictionary every `every` messages.
 
     multipliers: sizes of the dictionaries, as multiples of the mean message
-    histories: numbers of messages that they are trained on
+    histories: numbers of messages that the dictionaries are trained on
     train: trainer of dictionaries
     """
 
@@ -57,9 +60,9 @@ class FixedRate(SequentialPolicy):
         if self._seen < self._due:
             return KEEP
         self._due = self._seen + self.every
-        longer, larger = steps(self._made // GROW_AFTER)
-        history = _at(self.histories, longer)
-        multiplier = _at(self.multipliers, larger)
+        history_step, size_step = steps(self._made // GROW_AFTER)
+        history = _at(self.histories, history_step)
+        multiplier = _at(self.multipliers, size_step)
         made = self.train(self._history.last(history), round(multiplier * self._history.mean))
         if made is None:
             return KEEP
@@ -68,7 +71,7 @@ class FixedRate(SequentialPolicy):
 
 
 def steps(growths: int) -> tuple[int, int]:
-    """Return how often the history and the size have grown if they grow in turn.
+    """Return how often the history and the size have grown, if they grow in turn and the history first.
 
     >>> [steps(growths) for growths in range(4)]
     [(0, 0), (1, 0), (1, 1), (2, 1)]
@@ -76,5 +79,5 @@ def steps(growths: int) -> tuple[int, int]:
     return (growths + 1) // 2, growths // 2
 
 
-def _at(values: Sequence[Number], place: int) -> Number:
-    return values[min(place, len(values) - 1)]
+def _at(values: Sequence[Number], index: int) -> Number:
+    return values[min(index, len(values) - 1)]

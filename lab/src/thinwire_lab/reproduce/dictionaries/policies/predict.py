@@ -1,26 +1,29 @@
 """Predict: estimate the lives of the dictionaries of a stream, and examine a dictionary when its life ends.
 
-Section 5.3 and algorithms 5.1 to 5.3 of the thesis. The constants:
+Section 5.3 and algorithms 5.1 to 5.3 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018). BR
+is the share of bytes saved in per cent (`byte_account`). Lives are in messages. The constants:
 
     history      {50, 100, 200, 300, 500} messages, one step more after each decayed dictionary; first after 500
     size         the multiple of the mean message at which a parabola over {0.5, 1, 2, 3, 5, 8, 13, 21} flattens
+    MC           predicted life: MC.base until six lives were observed, then ordinary least squares over the features
+                 of the substring repository
     MC.base      messages after which a dictionary has cost a thousandth of what it saved (equation 5.3.4)
-    MC           MC.base until six lives were observed, then ordinary least squares over the features of the
-                 substring repository
     age          a dictionary is prolonged six times at most
 
 Equation 5.3.4 is printed as 1000 oh (100 - BR) / (100 mean); its text, "amortised 1000 times, an overhead of 0.1 %",
-means 1000 oh / (mean (1 + |S|) BR / 100), with oh = |D| (|P| + |S|). Both are implemented; the text is the default.
+means 1000 oh / (mean (1 + |S|) BR / 100), where oh = |D| (|P| + |S|) are the bytes sent for the dictionary to |P|
+publishers and |S| subscribers, and mean is the mean size of messages. Both are implemented; the text is the default.
 
-Equation 5.3.7 as printed is never negative, so its three cases cannot be distinguished. Here, with I = BR.dict / 100:
+Equation 5.3.7 as printed is never negative, so its three cases cannot be distinguished. BR.dict is the BR that is
+expected of the dictionary, BR.now the BR of the latest messages, BR.avg a moving average. Here, with I = BR.dict / 100:
 
     better     BR.now - BR.dict >= I: twice the life, and a higher expected BR
     decayed    max(BR.avg, BR.dict) - BR.now >= I: half the life is recorded, more history, a new dictionary
     the same   its life is recorded, one year older, twice the life; at six a new dictionary
 
-`Lives` predicts the life of a dictionary from its features by ordinary least squares over a few observations.
+`ObservedLives` predicts the life of a dictionary from its features by ordinary least squares over a few observations.
 
->>> lives = Lives()
+>>> lives = ObservedLives()
 >>> for volatility in (1.0, 2.0, 3.0):
 ...     lives.record((volatility, 5.0), 4000.0 - 1000 * volatility)
 >>> len(lives), round(lives.predict((2.5, 5.0)))
@@ -74,15 +77,15 @@ from thinwire_lab.reproduce.dictionaries.policies.training_sample import reducti
 
 Features = tuple[float, float]
 """mean standard deviation of the scores of substrings, and their mean"""
-MOST = 256
-"""latest observations that are stored"""
+MAX_STORED = 256
+"""observations of lives, and substrings, that are stored"""
 
 
-class Lives:
+class ObservedLives:
     """Observed lives of dictionaries in messages, with their features."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[Features, float]] = deque(maxlen=MOST)
+        self._seen: deque[tuple[Features, float]] = deque(maxlen=MAX_STORED)
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -91,8 +94,8 @@ class Lives:
         self._seen.append((features, life))
 
     def predict(self, features: Features) -> float:
-        """Return the expected life; of all lines that fit equally well the flattest is used."""
-        rows = np.asarray([(1.0, *of) for of, _ in self._seen])
+        """Return the expected life. If several lines fit equally well, the flattest is used."""
+        rows = np.asarray([(1.0, *features) for features, _ in self._seen])
         lives = np.asarray([life for _, life in self._seen])
         weights = np.linalg.lstsq(rows, lives, rcond=None)[0]
         return float(np.asarray((1.0, *features)) @ weights)
@@ -103,7 +106,7 @@ SHORTEST = 4
 LONGEST = 4096
 TEXT = 1 << 16
 """bytes of the latest messages that are searched for substrings"""
-_BETWEEN = b"\n"
+_SEPARATOR = b"\n"
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class SubstringScore:
     total: float
     squares: float
 
-    def again(self, score: float) -> SubstringScore:
+    def with_score(self, score: float) -> SubstringScore:
         return SubstringScore(score, self.times + 1, self.total + score, self.squares + score * score)
 
     @property
@@ -137,18 +140,18 @@ class Repository:
     def take(self, found: Mapping[bytes, float]) -> None:
         """Add substrings with their scores."""
         for text, value in found.items():
-            holders = [held for held in self._tracks if text in held and held != text]
+            holders = [stored for stored in self._tracks if text in stored and stored != text]
             if holders:
                 self.demerge(text, value, holders)
             else:
                 self.put(text, value)
-        best = sorted(self._tracks, key=lambda text: -self._tracks[text].score)[:MOST]
+        best = sorted(self._tracks, key=lambda text: -self._tracks[text].score)[:MAX_STORED]
         self._tracks = {text: self._tracks[text] for text in best}
 
     def put(self, text: bytes, value: float) -> None:
         """Add a substring, or the score of an existing one."""
         track = self._tracks.get(text)
-        self._tracks[text] = track.again(value) if track else SubstringScore(value, 1, value, value * value)
+        self._tracks[text] = track.with_score(value) if track else SubstringScore(value, 1, value, value * value)
 
     def demerge(self, text: bytes, value: float, holders: Sequence[bytes]) -> None:
         """Split longer substrings at this one; the rests keep their scores."""
@@ -177,15 +180,19 @@ def score(text: bytes, times: int) -> float:
     return times * max(0, len(text) - 3) / len(text)
 
 
-def substrings(messages: Sequence[bytes], most: int = MOST) -> dict[bytes, float]:
+def substrings(messages: Sequence[bytes], most: int = MAX_STORED) -> dict[bytes, float]:
     """Return the best substrings that occur more than once, none inside another, with their scores."""
-    text = _BETWEEN.join(messages)[-TEXT:]
+    text = _SEPARATOR.join(messages)[-TEXT:]
     # Equal text at many offsets gives many candidates: four times the required number is enough.
     candidates = sorted(_repeats(text), key=lambda found: (-_worth(found), found))[: 4 * most]
     chosen: dict[bytes, float] = {}
     for length, times, at in candidates:
         part = text[at : at + length]
-        if len(chosen) < most and _BETWEEN not in part and not any(part in held or held in part for held in chosen):
+        if (
+            len(chosen) < most
+            and _SEPARATOR not in part
+            and not any(part in other or other in part for other in chosen)
+        ):
             chosen[part] = score(part, times)
     return chosen
 
@@ -222,11 +229,13 @@ def _sorted_suffixes(text: bytes) -> tuple[list[int], list[int]]:
 
 HISTORIES = (50, 100, 200, 300, 500)
 FIRST = 500
-OLDEST = 6
+MAX_AGE = 6
+"""number of times that a dictionary is prolonged"""
 ENOUGH = 6
 """lives to observe before any is predicted"""
 AMORTISED = 1000
-WIDEST = 64
+"""multiple of its cost that a dictionary saves in its life"""
+MAX_FACTOR = 64
 """a predicted life is limited to this factor of MC.base in both directions: six doublings"""
 
 Reading = Literal["words", "printed"]
@@ -253,7 +262,7 @@ class Predict(SequentialPolicy):
         self.topology = topology
         self.reading = reading
         self.train = train
-        self.lives = Lives()
+        self.lives = ObservedLives()
         self._history = History(FIRST)
         self._repository = Repository()
         self._features: Features = (0.0, 0.0)
@@ -275,11 +284,11 @@ class Predict(SequentialPolicy):
             return KEEP
         if self._dictionary is None:
             return self._replace("first", {})
-        if self._age >= OLDEST:
+        if self._age >= MAX_AGE:
             return self._replace("too old", {"age": self._age})
-        return self._look(self._dictionary)
+        return self._examine(self._dictionary)
 
-    def _look(self, dictionary: Dictionary) -> Proposal:
+    def _examine(self, dictionary: Dictionary) -> Proposal:
         now = reduction(latest(self._history.last(FIRST)), codec_of(dictionary))
         average, self._average = self._average, (self._average + now) / 2
         expected, least = self._expected, self._expected / 100
@@ -294,7 +303,7 @@ class Predict(SequentialPolicy):
             return self._replace("decayed", numbers)
         self._record(self._life)
         self._age += 1
-        return self._prolong("same", numbers) if self._age < OLDEST else self._replace("same, and old", numbers)
+        return self._prolong("same", numbers) if self._age < MAX_AGE else self._replace("same, and old", numbers)
 
     def _record(self, life: float) -> None:
         self.lives.record(self._features, life)
@@ -306,7 +315,7 @@ class Predict(SequentialPolicy):
         return Prolong(round(self._life - served), {"case": case, **numbers, "MC": self._life})
 
     def _replace(self, case: str, numbers: Reasons) -> Proposal:
-        found = self._sampled()
+        found = self._train()
         if found is None:
             self._due = self._seen + FIRST
             return Prolong(FIRST, {"case": "no dictionary could be made", **numbers})
@@ -326,9 +335,9 @@ class Predict(SequentialPolicy):
         learned: Reasons = {"lives seen": len(self.lives), "deviation": self._features[0], "score": self._features[1]}
         return Replace(made, round(self._life), {"case": case, **numbers, **size, **learned})
 
-    def _sampled(self) -> tuple[Dictionary, int] | None:
+    def _train(self) -> tuple[Dictionary, int] | None:
         """Return a dictionary of the present history, or of a longer one if that is too short for training."""
-        times = self._probed()
+        times = self._choose_size()
         for step in range(self._step, len(HISTORIES)):
             made = self.train(self._history.last(HISTORIES[step]), round(times * self._history.mean))
             if made is not None:
@@ -336,7 +345,7 @@ class Predict(SequentialPolicy):
                 return made, times
         return None
 
-    def _probed(self) -> int:
+    def _choose_size(self) -> int:
         """Return the size of dictionaries as a multiple of the mean message (algorithm 5.1)."""
         messages, mean = self._history.last(FIRST), self._history.mean
         made = [(times, self.train(messages, round(times * mean))) for times in SIZE_MULTIPLIERS]
@@ -352,7 +361,7 @@ class Predict(SequentialPolicy):
         return max(1.0, AMORTISED * overhead / (mean * self.topology.copies * saved / 100))
 
     def _predict(self, base: float) -> float:
-        """Equation 5.3.5."""
+        """Return the predicted life MC (equation 5.3.5), from MC.base."""
         if len(self.lives) < ENOUGH:
             return base
-        return min(max(self.lives.predict(self._features), base / WIDEST), base * WIDEST)
+        return min(max(self.lives.predict(self._features), base / MAX_FACTOR), base * MAX_FACTOR)

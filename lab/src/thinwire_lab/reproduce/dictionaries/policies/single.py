@@ -1,8 +1,7 @@
-"""SingleDict: one dictionary for the life of a topic.
+"""SingleDict: one dictionary for the life of a topic, the simplest baseline.
 
-Equation 5.4.1 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): multipliers {0.3, 0.5, 1,
-2, 3, 5, 8, 13, 21, 35, 56, 91} of the mean message, sampled from the first 10,000 messages. The simplest baseline:
-the saving without any maintenance.
+Equation 5.4.1 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): the dictionary is trained
+on the first 10,000 messages; `MULTIPLIERS` are its sizes.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Repla
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
+"""sizes of the dictionary, as multiples of the mean message"""
 FIRST = 10_000
+"""messages that the dictionary is trained on"""
 
 
 class SingleDict(SequentialPolicy):
-    """One dictionary for the life of a topic.
+    """Proposes one dictionary.
 
-    multiplier: its size, as a multiple of the mean message
-    first: number of messages that it is trained on
+    multiplier: size of the dictionary, as a multiple of the mean message
+    first: number of messages that the dictionary is trained on
     train: trainer of dictionaries
 
     >>> policy = SingleDict(multiplier=8, first=200)
@@ -37,17 +38,17 @@ class SingleDict(SequentialPolicy):
         self.train = train
         self._history = History(first)
         self._seen = 0
-        self._done = False
+        self._is_proposed = False
 
     def offer(self, message: bytes) -> None:
-        if not self._done:
+        if not self._is_proposed:
             self._seen += 1
             self._history.add(message)
 
     def propose(self) -> Proposal:
-        if self._done or self._seen < self.first:
+        if self._is_proposed or self._seen < self.first:
             return KEEP
-        self._done = True
+        self._is_proposed = True
         messages, mean = self._history.last(self.first), self._history.mean
         self._history = History(0)
         made = self.train(messages, round(self.multiplier * mean))

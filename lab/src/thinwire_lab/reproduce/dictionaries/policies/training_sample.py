@@ -1,4 +1,4 @@
-"""Trainer of the published policies, and the share of bytes that a dictionary saves."""
+"""Trainer of the policies of the thesis, and BR (bytes saved in per cent, `byte_account`) of a sample of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from thinwire.dictionaries.training import SMALLEST, train
 
 
 def zstd_3(messages: Sequence[bytes], size: int) -> Dictionary | None:
-    """Train for zstd at level 3; a dictionary has at least 256 bytes."""
+    """Return a dictionary of about `size` bytes, at least 256, for zstd at level 3; None for too few messages."""
     return train(messages, max(size, SMALLEST))
 
 
