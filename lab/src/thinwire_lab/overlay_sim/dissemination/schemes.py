@@ -8,9 +8,9 @@ Published schemes (`thinwire_lab.overlay_sim.filters.published_filters`):
 
 Our schemes:
 
-- SRT, safe-region tree over the processors: a node stores, for each child, the interval in which no threshold below the
-  child fires. An event goes down to the thresholds that fire, and an advert, a new safe interval, comes back up. Between
-  events the tree is idle, so an event visits exactly the nodes with a firing threshold below them.
+- SRT, safe-region tree over the processors: a node stores, for each child, the interval in which no threshold below
+  the child fires. An event goes down to the thresholds that fire, and an advert, a new safe interval, comes back up.
+  Between events the tree is idle, so an event visits exactly the nodes with a firing threshold below them.
 - SRI, interval index at the publisher: events go only to processors whose thresholds fire.
 """
 

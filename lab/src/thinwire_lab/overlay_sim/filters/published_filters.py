@@ -4,8 +4,8 @@ The schemes are those of L. Chen, Conformance Preserving Data Dissemination for 
 dissertation, 2011. A filter has a radius and a centre; it passes a value that is further than the radius from the
 centre. A threshold is a chain of filters: a value that the last filter of the chain passes is delivered.
 
-Single-level filters (SF). Every threshold is one filter and evaluates every value. It delivers what `greedy` does, and so
-does the interval index (`IntervalIndex`).
+Single-level filters (SF). Every threshold is one filter, which evaluates every value. They deliver what `greedy` does,
+and so does the interval index (`IntervalIndex`).
 
 Decomposed (MFD, multi-level filter decomposition). The digits of a threshold are the radii of a path of filters; paths
 share common beginnings. A filter that passes a value becomes centred at the value (BasicMove). The radii of a path add
@@ -31,7 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
-from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digit_chains, first_level
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
+    Chain,
+    base_for,
+    chosen_chains,
+    digit_chains,
+    first_level,
+)
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 from thinwire_lab.overlay_sim.filters.thresholds import (
     SUM_LIMIT,
@@ -139,14 +145,13 @@ class Cooperative:
     """
 
     def __init__(self, chains: Iterable[Chain], value: int) -> None:
-        self.chains = chains = {sum(chain): chain for chain in sorted(chains, key=sum)}
-        self.first_level = first_level(chains)
-        self.thresholds = checked_thresholds(chains)
-        depth = max(map(len, chains.values()), default=1)
-        self._radii = np.zeros((len(chains), depth), dtype=np.int64)
-        for row, chain in enumerate(chains.values()):
+        self.chains = {sum(chain): chain for chain in sorted(chains, key=sum)}
+        self.first_level = first_level(self.chains)
+        self.thresholds = checked_thresholds(self.chains)
+        self._depths = np.array([len(chain) for chain in self.chains.values()], dtype=np.int64)
+        self._radii = np.zeros((len(self.chains), int(self._depths.max(initial=1))), dtype=np.int64)
+        for row, chain in enumerate(self.chains.values()):
             self._radii[row, : len(chain)] = chain
-        self._depths = np.array([len(chain) for chain in chains.values()], dtype=np.int64)
         self.centres = np.full(self._radii.shape, checked_tick(value), dtype=np.int64)
 
     def run(self, values: Ticks) -> Passage:

@@ -14,6 +14,8 @@ from operator import itemgetter
 from time import perf_counter
 
 from thinwire.brokers.embedded import LOOPBACK
+from thinwire.brokers.nats.broker import connect
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.dictionaries import Codec
 from thinwire_lab.live.link_limits import Limits, read_limits
@@ -157,9 +159,6 @@ async def _client(opened: AsyncExitStack, port: int, limits: Limits, seed: int) 
 
 
 async def _connected(opened: AsyncExitStack, port: int) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-    from thinwire.brokers.nats.options import NatsOptions
-
     broker = await connect(f"nats://{LOOPBACK}:{port}", NatsOptions(connect_timeout=RUN_TIMEOUT))
     opened.push_async_callback(broker.close)
     return broker

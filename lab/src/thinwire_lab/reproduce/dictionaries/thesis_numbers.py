@@ -2,13 +2,13 @@
 
 The values are in the CSV files of this package; an empty cell is a value that cannot be read in the thesis.
 
-- `thesis_streams.csv`: tables of single streams, with the number of the table before the name of each column. Streams of
-  the thesis without a similar one of ours are left out.
-- `thesis_policies.csv`: bytes saved in per cent by policy and messages in a batch, for single streams with one publisher,
-  and the means over all 20 streams of the thesis with 1, 1,000 and 10,000 publishers.
-- `thesis_speedups.csv`: speed-ups with Predict, measured on Apache Pulsar with 20,000 tweets and 50 ms one-way delay, by
-  publishers and, in the columns, subscribers (figures 5.5.3 and 5.5.4, appendix C). The maps for 64, 128 and 512 kbit,
-  and most of those for publishers, cannot be read; other empty cells are runs that timed out.
+- `thesis_streams.csv`: tables of single streams, with the number of the table before the name of each column. `similar`
+  are our streams that are similar; streams of the thesis without one are left out.
+- `thesis_policies.csv`: bytes saved in per cent by policy and messages in a batch, for single streams with one
+  publisher, and the means over all 20 streams of the thesis with 1, 1,000 and 10,000 publishers.
+- `thesis_speedups.csv`: speed-ups with Predict, measured on Apache Pulsar with 20,000 tweets and 50 ms one-way delay,
+  by publishers and, in the columns, subscribers (figures 5.5.3 and 5.5.4, appendix C). The maps for 64, 128 and 512
+  kbit, and most of those for publishers, cannot be read; other empty cells are runs that timed out.
 
 >>> POLICY_TABLES["B.1.1"].batch, POLICY_TABLES["B.1.1"].saved["predict"]["DEBS json"], MEANS[1]["predict"]
 (5, 84.4, (76.1, 72.0, 44.2))
@@ -25,25 +25,6 @@ from typing import NamedTuple
 
 PAPER = "C. Doblander: Compression in Publish/Subscribe Systems, dissertation, Technical University of Munich, 2018"
 
-THESIS_STREAMS = {
-    "debs-csv": "DEBS csv",
-    "debs-json": "DEBS json",
-    "debs-xml": "DEBS xml",
-    "debs-pb": "DEBS pb",
-    "taxi-csv": "DEBS csv",
-    "taxi-json": "DEBS json",
-    "taxi-xml": "DEBS xml",
-    "taxi-pb": "DEBS pb",
-    "lineitem-tbl": "tpch tbl",
-    "coinbase-json": "Gdax json",
-    "kraken-json": "Gdax json",
-    "github-json": "GH json",
-    "openstack-log": "Neut log",
-    "tweets-json": "Twitter json",
-    "bikes-json": "NYC-B json",
-}
-"""the most similar stream of the thesis, by our stream; only the DEBS rows are the same data"""
-
 
 def _read(file: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file of this package."""
@@ -58,6 +39,8 @@ def _numbers(row: Mapping[str, str], prefix: str = "") -> dict[str, float]:
 
 
 _STREAM_ROWS = {row.pop("stream"): row for row in _read("thesis_streams.csv")}
+THESIS_STREAMS = {ours: stream for stream, row in _STREAM_ROWS.items() for ours in row.pop("similar").split()}
+"""the most similar stream of the thesis, by our stream; only the DEBS rows are the same data"""
 
 
 def _stream_table(number: str) -> dict[str, dict[str, float]]:
