@@ -97,16 +97,13 @@ def runs_of(document: Any) -> list[MeasuredRun]:
 
 
 def _plain(run: MeasuredRun) -> dict[str, Any]:
-    topics = [
-        {**asdict(result.topic), **{k: v for k, v in asdict(result).items() if k != "topic"}} for result in run.results
-    ]
-    rest = {"arrivals": run.arrivals, "seconds": run.seconds, "warm_up": run.warm_up}
-    conditions = {"burning": run.burning, "disturbed": run.disturbed}
-    return {"host": {"name": run.host.name, "cores": run.host.cores}, **rest, **conditions, "topics": topics}
+    document = asdict(run)
+    topics = [{**result.pop("topic"), **result} for result in document.pop("results")]
+    return {**document, "host": {"name": run.host.name, "cores": run.host.cores}, "topics": topics}
 
 
 def _run(entry: Any, where: str) -> MeasuredRun:
-    known = _known(entry, where, {"host", "topics", *(f.name for f in fields(MeasuredRun))} - {"met"})
+    known = _known(entry, where, {"host", "topics", *(f.name for f in fields(MeasuredRun))} - {"results"})
     host = _known(known.get("host"), f"{where}.host", {"name", "cores"})
     topics = known.get("topics")
     if not isinstance(topics, list) or not topics:

@@ -57,7 +57,9 @@ def simulate(
     arrivals: Arrivals = "poisson",
 ) -> list[Latency]:
     """Simulate topics on a host for some time, until all messages are served."""
-    _check(sum(topic.rate for topic in topics) * seconds)
+    messages = sum(topic.rate for topic in topics) * seconds
+    if messages > MAX_MESSAGES:
+        raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
     dice = np.random.Generator(np.random.PCG64(seed))
     sent = [_schedule(topic.rate, seconds, arrivals, dice) for topic in topics]
     work = [
@@ -66,17 +68,13 @@ def simulate(
     offsets = np.concatenate(([0], np.cumsum([len(times) for times in sent]))).astype(np.int64)
     times, done = np.concatenate([np.zeros(0), *sent]), np.zeros(offsets[-1])
     order = np.argsort(times, kind="stable")
-    _serve(times, order, np.concatenate([np.zeros(0), *work]), offsets, host.cores, host.contention, done)
+    queues = offsets, np.repeat(np.arange(len(topics)), np.diff(offsets))
+    _serve(times, order, np.concatenate([np.zeros(0), *work]), *queues, host.cores, host.contention, done)
     lasted = max(seconds, float(done.max(initial=0.0)))
     return [
         _summary(topic, times[a:b], done[a:b] + host.overhead, float(done_work.sum()) / lasted, warm_up)
         for topic, a, b, done_work in zip(topics, offsets[:-1], offsets[1:], work, strict=True)
     ]
-
-
-def _check(messages: float) -> None:
-    if messages > MAX_MESSAGES:
-        raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
 
 
 def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Generator) -> Vector:
@@ -111,11 +109,12 @@ def _serve(
     order: NDArray[np.int64],
     work: Vector,
     offsets: NDArray[np.int64],
+    queue_of: NDArray[np.int64],
     cores: int,
     contention: float,
     done: Vector,
 ) -> None:
-    """Write the completion time of each message to `done`.
+    """Write the completion time of each message to `done`; `queue_of` is the queue of each message.
 
     All busy workers advance at the same pace, so one counter of work (`passed`) is enough: a message ends when the
     counter has grown by its work.
@@ -133,7 +132,7 @@ def _serve(
             following += 1
             passed += (times[message] - now) * pace if busy else 0.0
             now = times[message]
-            queue = _queue(offsets, message)
+            queue = queue_of[message]
             if head[queue] == tail[queue]:
                 ends[queue] = passed + work[message]
                 busy += 1
@@ -147,15 +146,6 @@ def _serve(
             else:
                 ends[first] = np.inf
                 busy -= 1
-
-
-@njit()
-def _queue(offsets: NDArray[np.int64], message: int) -> int:
-    """Return the queue of a message."""
-    queue = 0
-    while offsets[queue + 1] <= message:
-        queue += 1
-    return queue
 
 
 INTERVALS = (0.0123, 0.0273, 0.0421, 0.0496)
@@ -213,11 +203,10 @@ def random_runs(
     *,
     host: Host | None = None,
     seconds: float = SECONDS,
-    arrivals: Arrivals = "poisson",
 ) -> list[HostRun]:
     """Return simulated runs of random topics, `together` on each host."""
     chosen, sets = host or Host(), random_sets(count, together, seed)
-    return [rerun(topics, chosen, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
+    return [rerun(topics, chosen, (seed, together, n), seconds) for n, topics in enumerate(sets)]
 
 
 def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, ...]]:
@@ -226,15 +215,9 @@ def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, .
     return [tuple(random_topics(together, dice)) for _ in range(count)]
 
 
-def rerun(
-    topics: Sequence[TopicLoad],
-    host: Host,
-    seed: Sequence[int],
-    seconds: float = SECONDS,
-    arrivals: Arrivals = "poisson",
-) -> HostRun:
-    """Run topics with other random numbers."""
-    found = simulate(topics, host, list(seed), seconds=seconds, arrivals=arrivals)
+def rerun(topics: Sequence[TopicLoad], host: Host, seed: Sequence[int], seconds: float = SECONDS) -> HostRun:
+    """Simulate topics on a host, and return their p90 as a run."""
+    found = simulate(topics, host, list(seed), seconds=seconds)
     return HostRun(tuple(topics), host, tuple(latency.p90 for latency in found))
 
 

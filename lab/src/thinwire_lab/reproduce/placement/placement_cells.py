@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire.edge.placement_files import read_model
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
@@ -28,7 +29,6 @@ from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import with_margin
 from thinwire_lab.placement.model_scores import fitted, outcome, score
 from thinwire_lab.placement.model_training import (
-    Sweep,
     TrainedModels,
     in_process,
     simulate_runs,
@@ -46,7 +46,7 @@ FRESH = 100
 
 
 def accuracy(
-    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = in_process
+    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: CellRunner = in_process
 ) -> Mapping[str, Any]:
     """Score both models on other runs of `together` topics, with the ceiling."""
     repeats = [simulate_runs(fresh, (together,), seed + FRESH, sweep, repeat)[together] for repeat in range(reruns + 1)]
@@ -224,7 +224,9 @@ class PlacementExperiment:
     data: folder with measured runs (`edge-runs.json`) or those of the authors; None: only simulated figures
     """
 
-    def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = in_process, data: Path | None = None) -> None:
+    def __init__(
+        self, scale: PlacementScale, out: Path, sweep: CellRunner = in_process, data: Path | None = None
+    ) -> None:
         self.scale, self.out, self.sweep, self.data = scale, out, sweep, data
 
     @cached_property

@@ -109,7 +109,7 @@ def _drawn(experiment: PlacementExperiment, stem: str, title: str, rows: list[tu
     return pictures
 
 
-RELEASED = Path("edgent", "pubsub_p90_by_publishers_subscribers.csv")
+RELEASED_RUNS = Path("edgent", "pubsub_p90_by_publishers_subscribers.csv")
 MOST_ROWS = 100_000
 RUN_COLUMNS = ("topics", "messages/s", "ms per message", "publishers", "subscribers", "p90 ms", "lowest", "highest",
                "runs", "disturbed")  # fmt: skip
@@ -122,8 +122,8 @@ def measured(experiment: PlacementExperiment) -> Iterator[Sheet]:
     folder = experiment.data
     if folder is None:
         return
-    if (folder / RELEASED).exists():
-        yield _subscribers(folder / RELEASED)
+    if (folder / RELEASED_RUNS).exists():
+        yield _subscribers(folder / RELEASED_RUNS)
     if (folder / RUNS).exists():
         runs = read_runs(folder / RUNS)
         yield Sheet("figure 1, measured here: the first topic of every configuration", RUN_COLUMNS, run_rows(runs))
