@@ -18,7 +18,7 @@ from thinwire.errors import ConfigError
 from thinwire.placement.hosts import Host, Vector, columns
 from thinwire.placement.latency_model import MonotoneModel
 from thinwire_lab.placement.measured_runs import MeasuredRun
-from thinwire_lab.placement.model_scores import fitted
+from thinwire_lab.placement.model_scores import r_squared
 from thinwire_lab.placement.queue_simulator import HostRun, logs, simulate
 
 ROUNDS = 2
@@ -114,7 +114,7 @@ def closeness(host: Host, runs: Sequence[MeasuredRun]) -> Closeness:
     """Compare the simulated host with these runs."""
     measured, predicted = _measured(runs)[:, 1], _simulated(host, runs, FIT_SEED + 1)[:, 1]
     off = np.abs(np.exp(predicted - measured) - 1.0)
-    fit = fitted(measured, predicted) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
+    fit = r_squared(measured, predicted) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
     return Closeness(len(runs), len(measured), fit, float(off.mean()), float(off.max()))
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from thinwire.errors import ConfigError
 from thinwire.placement.hosts import Host, TopicLoad
-from thinwire_lab.placement.queue_simulator import Arrivals, HostRun
+from thinwire_lab.placement.queue_simulator import Arrivals
 
 KIND = "edge runs"
 VERSION = 1
@@ -67,11 +67,6 @@ class MeasuredRun:
     def topics(self) -> tuple[TopicLoad, ...]:
         """The topics on the host."""
         return tuple(result.topic for result in self.results)
-
-    @property
-    def run(self) -> HostRun:
-        """The run as a training sample."""
-        return HostRun(self.topics, self.host, tuple(result.p90 for result in self.results))
 
     @property
     def configuration(self) -> tuple[Any, ...]:

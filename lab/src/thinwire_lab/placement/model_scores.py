@@ -42,7 +42,7 @@ class PlacementOutcome(NamedTuple):
     busy: float
 
 
-def fitted(seen: Vector, predicted: Vector) -> float:
+def r_squared(seen: Vector, predicted: Vector) -> float:
     """Return R2, the share of variance explained."""
     return 1.0 - float(((seen - predicted) ** 2).sum()) / float(((seen - seen.mean()) ** 2).sum())
 
@@ -56,10 +56,10 @@ def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
     late = seen > promised
     missed = float(accepted[late].mean()) if late.any() else 0.0
     refused = float((~accepted[~late]).mean()) if (~late).any() else 0.0
-    return Score(fitted(seen, expected.ravel()), missed, refused, int(late.sum()))
+    return Score(r_squared(seen, expected.ravel()), missed, refused, int(late.sum()))
 
 
-def outcome(
+def simulate_placement(
     placed: Sequence[Shared], topics: Sequence[TopicLoad], host: Host, seed: int, runs: int = 1
 ) -> PlacementOutcome:
     """Simulate a placement host by host."""

@@ -95,11 +95,11 @@ def train_both(count: int, seed: int = 1, sweep: CellRunner = in_process) -> Tra
 
 def wider_runs(count: int, seed: int) -> list[HostRun]:
     """Return runs outside the published range: other hosts and intervals, up to twice as many topics."""
-    dice = np.random.Generator(np.random.PCG64([seed, 77]))
+    rng = np.random.Generator(np.random.PCG64([seed, 77]))
     found = []
     for number in range(count):
         host = OTHER_HOSTS[number % len(OTHER_HOSTS)]
-        topics = _wide_topics(int(dice.integers(1, 2 * len(SIZES) + 1)), host, dice)
+        topics = _wide_topics(int(rng.integers(1, 2 * len(SIZES) + 1)), host, rng)
         found.append(rerun(topics, host, (seed, 77, number)))
     return found
 
@@ -147,10 +147,10 @@ def _rounded(scores: Mapping[int, Any], name: str) -> dict[str, float]:
     return {str(size): round(getattr(found, name), 4) for size, found in scores.items()}
 
 
-def _wide_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[TopicLoad]:
+def _wide_topics(count: int, host: Host, rng: np.random.Generator) -> Sequence[TopicLoad]:
     """Return topics with intervals over three orders of magnitude, and a load from idle to 1.5 times the capacity."""
-    intervals = np.exp(dice.uniform(np.log(0.001), np.log(0.3), count))
-    loads = dice.random(count)
-    loads = np.minimum(loads * dice.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)
+    intervals = np.exp(rng.uniform(np.log(0.001), np.log(0.3), count))
+    loads = rng.random(count)
+    loads = np.minimum(loads * rng.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)
     rates = np.clip(loads / intervals, 0.5, 400.0)
     return [TopicLoad(f"t{n}", float(r), float(i)) for n, (r, i) in enumerate(zip(rates, intervals, strict=True))]

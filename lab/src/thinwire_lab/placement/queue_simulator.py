@@ -60,11 +60,9 @@ def simulate(
     messages = sum(topic.rate for topic in topics) * seconds
     if messages > MAX_MESSAGES:
         raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
-    dice = np.random.Generator(np.random.PCG64(seed))
-    sent = [_schedule(topic.rate, seconds, arrivals, dice) for topic in topics]
-    work = [
-        _work(host.seconds(topic), host.spread, len(times), dice) for topic, times in zip(topics, sent, strict=True)
-    ]
+    rng = np.random.Generator(np.random.PCG64(seed))
+    sent = [_schedule(topic.rate, seconds, arrivals, rng) for topic in topics]
+    work = [_work(host.seconds(topic), host.spread, len(times), rng) for topic, times in zip(topics, sent, strict=True)]
     offsets = np.concatenate(([0], np.cumsum([len(times) for times in sent]))).astype(np.int64)
     times, done = np.concatenate([np.zeros(0), *sent]), np.zeros(offsets[-1])
     order = np.argsort(times, kind="stable")
@@ -77,23 +75,23 @@ def simulate(
     ]
 
 
-def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Generator) -> Vector:
+def _schedule(rate: float, seconds: float, arrivals: Arrivals, rng: np.random.Generator) -> Vector:
     """Return the times of sending; at least one."""
     if arrivals == "poisson":
-        count = max(1, int(dice.poisson(rate * seconds)))
-        return np.sort(dice.random(count) * seconds)
+        count = max(1, int(rng.poisson(rate * seconds)))
+        return np.sort(rng.random(count) * seconds)
     # every publisher sends once per second, each with its own phase
     publishers = max(1, round(rate))
-    phases = dice.random(publishers)
+    phases = rng.random(publishers)
     step = publishers / rate
     rounds = np.arange(max(1, int(seconds / step)))
     return np.sort((rounds[:, None] * step + phases[None, :] * step).ravel())
 
 
-def _work(mean: float, spread: float, count: int, dice: np.random.Generator) -> Vector:
+def _work(mean: float, spread: float, count: int, rng: np.random.Generator) -> Vector:
     """Draw the work of messages from a gamma distribution with this spread."""
     shape = 1.0 / spread**2
-    return np.asarray(dice.gamma(shape, mean / shape, count))
+    return np.asarray(rng.gamma(shape, mean / shape, count))
 
 
 def _summary(topic: TopicLoad, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
@@ -166,7 +164,7 @@ class HostRun:
 
 
 def random_topics(
-    count: int, dice: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
+    count: int, rng: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
 ) -> list[TopicLoad]:
     """Draw topics as in the publication: an interval, and an integer rate up to the sustained one.
 
@@ -175,24 +173,24 @@ def random_topics(
     """
     topics = []
     for number in range(count):
-        kind = int(dice.integers(len(INTERVALS)))
+        kind = int(rng.integers(len(INTERVALS)))
         least = max(1, round(low * SUSTAINED[kind]))
         most = max(least, int(high * SUSTAINED[kind]) - spare)
-        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, most + 1)), INTERVALS[kind]))
+        topics.append(TopicLoad(f"t{number}", float(rng.integers(least, most + 1)), INTERVALS[kind]))
     return topics
 
 
-def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
+def skewed_topics(count: int, rng: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
     """Draw topics with rates near either end of the range: the second released generator.
 
     ends: number of rates at each end
     """
     topics = []
     for number in range(count):
-        kind = int(dice.integers(len(INTERVALS)))
+        kind = int(rng.integers(len(INTERVALS)))
         most = SUSTAINED[kind] - spare
-        least = most - ends + 1 if dice.random() < 0.5 else 1
-        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, least + ends)), INTERVALS[kind]))
+        least = most - ends + 1 if rng.random() < 0.5 else 1
+        topics.append(TopicLoad(f"t{number}", float(rng.integers(least, least + ends)), INTERVALS[kind]))
     return topics
 
 
@@ -211,8 +209,8 @@ def random_runs(
 
 def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, ...]]:
     """Draw sets of `together` topics. A larger count starts with the same sets."""
-    dice = np.random.Generator(np.random.PCG64([seed, together]))
-    return [tuple(random_topics(together, dice)) for _ in range(count)]
+    rng = np.random.Generator(np.random.PCG64([seed, together]))
+    return [tuple(random_topics(together, rng)) for _ in range(count)]
 
 
 def rerun(topics: Sequence[TopicLoad], host: Host, seed: Sequence[int], seconds: float = SECONDS) -> HostRun:

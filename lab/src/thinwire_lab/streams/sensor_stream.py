@@ -1,8 +1,8 @@
 """The fixed stream on which times are measured: ten properties on the wire, as of a machine with nine sensors.
 
-`time` is in epoch milliseconds: one event per second and source, with up to 20 ms of jitter. `machine` is the dimension.
-The nine numbers are random walks around a level, with steps of different sizes, so that about half of all values change
-between two events. A seed gives the same stream on every machine.
+`time` is in epoch milliseconds: one event per second and source, with up to 20 ms of jitter. `machine` is the
+dimension. The nine numbers are random walks around a level, with steps of different sizes, so that about half of all
+values change between two events. A seed gives the same stream on every machine.
 
 >>> schema, events = sensor_events(3, sources=2)
 >>> [p.name for p in schema][:3], len(schema.wire), [event["machine"] for event in events]

@@ -209,8 +209,8 @@ def policy_table(number: str, scale: ThesisScale, run: CellRunner, out: Path) ->
         SIMILAR_STREAMS,
         STREAM_LENGTHS,
     )
-    packing = f"with batches of {batch}" if batch > 1 else "all overhead included"
-    return Sheet(f"table {number}: bytes saved, {packing}", columns, table, notes)
+    how = f" with batches of {batch}" if batch > 1 else ", all overhead included"
+    return Sheet(f"table {number}: bytes saved{how}", columns, table, notes)
 
 
 def _cpu(row: Mapping[str, Any]) -> tuple[float, float, float]:

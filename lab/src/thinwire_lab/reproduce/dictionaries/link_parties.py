@@ -129,7 +129,7 @@ class Relay:
         self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
-    def take(self, sender: LinkSender, size: int, begun: float) -> None:
+    def receive(self, sender: LinkSender, size: int, begun: float) -> None:
         """Receive a message."""
         stored = self._station.work(self.overhead.store, self.scheduler.now)
         self.scheduler.at(stored, self._deliver, sender, size, begun)
@@ -192,7 +192,7 @@ class LinkSender:
         size, overhead = self._sizes[self._sent], self._relay.overhead
         self._sent += 1
         packed = self._processor.work(overhead.pack, self._scheduler.now)
-        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.take, self, size, begun)
+        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.receive, self, size, begun)
 
     def _wake_at(self, due: float) -> None:
         if not self._is_scheduled:

@@ -24,7 +24,7 @@ from thinwire.placement.hosts import columns
 from thinwire_lab.placement.calibration import Calibration, calibrate
 from thinwire_lab.placement.latency_model_training import fit_monotone_model
 from thinwire_lab.placement.measured_runs import MeasuredRun
-from thinwire_lab.placement.model_scores import fitted, score
+from thinwire_lab.placement.model_scores import r_squared, score
 from thinwire_lab.placement.model_training import SIZES, simulate_runs
 from thinwire_lab.placement.published_model import fit_polynomial, fit_published_network, inputs_of
 from thinwire_lab.placement.queue_simulator import INTERVALS, LABELS, SUSTAINED, HostRun, logs, random_topics, simulate
@@ -209,7 +209,7 @@ def _polynomial(experiment: PlacementExperiment) -> Sheet:
     runs = simulate_runs(min(POINTS, experiment.scale.runs), (1,), 11, experiment.sweep)[1]
     cut = 6 * len(runs) // 10
     model = fit_polynomial(runs[:cut])
-    fits = [round(fitted(logs(part), model.predict(inputs_of(part)[:, :2])), 4) for part in (runs[:cut], runs[cut:])]
+    fits = [round(r_squared(logs(part), model.predict(inputs_of(part)[:, :2])), 4) for part in (runs[:cut], runs[cut:])]
     rows = [(len(runs), 0.975, fits[0], 0.97, fits[1])]
     names = ("runs", "published in training", "simulated in training", "published in test", "simulated in test")
     return Sheet("figure 2a, simulated: the polynomial for a single topic", names, rows)
@@ -241,7 +241,7 @@ def _curve(experiment: PlacementExperiment, letter: str, k: int) -> Sheet:
     for share in TRAINING_SHARES:
         runs = training[: max(10, int(share * scale.runs))]
         network, ours = fit_published_network(runs, k), fit_monotone_model(runs, fresh)
-        fits = [fitted(logs(part), network.predict(inputs_of(part))) for part in (runs, fresh)]
+        fits = [r_squared(logs(part), network.predict(inputs_of(part))) for part in (runs, fresh)]
         fits += [score(ours, part).fit for part in (runs, fresh)]
         rows.append((len(runs), *(round(fit, 4) for fit in fits)))
     names = ("runs", "published, training", "published, test", "ours, training", "ours, test")

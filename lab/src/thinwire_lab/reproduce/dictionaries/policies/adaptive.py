@@ -160,7 +160,7 @@ LEAST_GAIN = 3.0
 
 def multiplier(trials: Sequence[tuple[float, float]]) -> int:
     """Return the size, in mean messages, at which one more gains less than 3 points; `trials` are (multiplier, BR)."""
-    curve = fitted(trials)
+    curve = fit_parabola(trials)
     previous, size, largest = 0.0, 0, max((tried for tried, _ in trials), default=1.0)
     while size <= largest:
         size += 1
@@ -171,10 +171,10 @@ def multiplier(trials: Sequence[tuple[float, float]]) -> int:
     return size
 
 
-def fitted(trials: Sequence[tuple[float, float]]) -> list[float]:
+def fit_parabola(trials: Sequence[tuple[float, float]]) -> list[float]:
     """Return the coefficients of the parabola, highest power first; of a line or a constant for too few trials.
 
-    >>> [round(c, 6) for c in fitted([(0, 1.0), (1, 3.0), (2, 9.0)])]
+    >>> [round(c, 6) for c in fit_parabola([(0, 1.0), (1, 3.0), (2, 9.0)])]
     [2.0, 0.0, 1.0]
     """
     if not trials:
