@@ -83,6 +83,7 @@ def document(**change):
     [
         ({"arrivals": "bursts"}, "runs[0].arrivals"),
         ({"colour": 1}, "runs[0].colour"),
+        ({"results": []}, "runs[0].results"),
         ({"host": {"name": "x", "cores": 0}}, "cores"),
         ({"seconds": float("nan")}, "runs[0].seconds"),
         ({"topics": []}, "runs[0].topics"),

@@ -81,11 +81,6 @@ class TrainedModels:
     held: list[HostRun]
 
 
-def train(count: int, seed: int = 1, sweep: CellRunner = in_process) -> tuple[MonotoneModel, list[HostRun]]:
-    """Return our model from `count` runs per size, and the runs held out for its margin."""
-    return _ours(simulate_runs(count, SIZES, seed, sweep), seed, sweep)
-
-
 def train_both(count: int, seed: int = 1, sweep: CellRunner = in_process) -> TrainedModels:
     """Return our model and the published one, fitted to the same runs."""
     runs = simulate_runs(count, SIZES, seed, sweep)
@@ -106,7 +101,8 @@ def wider_runs(count: int, seed: int) -> list[HostRun]:
 
 def store(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: CellRunner = in_process) -> dict[str, Any]:
     """Train our model, measure its error on other runs, and write it with its origin."""
-    return _store(train(count, seed, sweep)[0], path, clock, count, seed, sweep)
+    model, _ = _ours(simulate_runs(count, SIZES, seed, sweep), seed, sweep)
+    return _store(model, path, clock, count, seed, sweep)
 
 
 def store_published(
