@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import pytest
+from fault_proxy import FaultProxy
 
 pytest.importorskip("nats")
 
@@ -14,7 +15,6 @@ from thinwire.brokers.nats.blocking import log_range, open_source
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.protocol import Retention, StoredMessage
-from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BadSubject, BrokerUnavailable, ThinwireError, TransportClosed, UnknownLog
 
 LOG = "tw_log_rooms"
@@ -272,7 +272,7 @@ def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
     _fill(server, [b"%d" % number + bytes(9_000) for number in range(900)])
 
     async def scenario() -> list[StoredMessage]:
-        async with asyncio.timeout(60), Proxy("127.0.0.1", server.port) as wire:
+        async with asyncio.timeout(60), FaultProxy("127.0.0.1", server.port) as wire:
             reading = asyncio.create_task(asyncio.to_thread(_read_through, wire.port))
             for limit in range(1, 9):
                 while wire.from_broker < limit * 900_000 and not reading.done():
