@@ -22,6 +22,11 @@ class FaultProxy(Proxy):
         self._running = asyncio.Event()
         self._running.set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection has not ended."""
+        return bool(self._tasks)
+
     def cut(self) -> None:
         """Abort all connections with the bytes in transit, and refuse new ones until `restore`."""
         self._refusing = True

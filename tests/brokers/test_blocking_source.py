@@ -178,7 +178,7 @@ def _all_of(source: NatsSource, log: str) -> list[list[StoredMessage]]:
 
 
 def test_large_and_small_messages() -> None:
-    with EmbeddedServer(max_payload=8 << 20) as large:
+    with EmbeddedServer(lines=["max_payload: 8MB"]) as large:
         payloads = [os.urandom(size) for size in (10, 7 << 20, 0, 3 << 20, 3 << 20, 1 << 20, 5, 6 << 20)]
         _fill(large, payloads)
         with open_source(large.url, timeout=20) as source:
@@ -227,7 +227,7 @@ def test_concurrent_and_abandoned_ranges(server: EmbeddedServer, source: NatsSou
 
 def test_slow_caller() -> None:
     """A server may close the connection of a slow receiver; in both cases the rest is read."""
-    with EmbeddedServer(max_payload=8 << 20, lines=['write_deadline: "100ms"']) as impatient:
+    with EmbeddedServer(lines=["max_payload: 8MB", 'write_deadline: "100ms"']) as impatient:
         _fill(impatient, [os.urandom(5 << 20) for _ in range(8)])
         with open_source(impatient.url, timeout=20) as source:
             offsets = []

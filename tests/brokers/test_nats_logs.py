@@ -28,7 +28,7 @@ LOG = "tw_log_rooms"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(max_payload=20_000) as running:
+    with EmbeddedServer(lines=["max_payload: 20000"]) as running:
         yield running
 
 

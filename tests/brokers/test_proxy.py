@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 from fault_proxy import FaultProxy
 
-
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -41,9 +40,8 @@ async def _server(deaf: bool = False) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def _wire(delay: float = 0.0, deaf: bool = False) -> AsyncIterator[FaultProxy]:
-    async with _server(deaf) as port:
-        async with FaultProxy("127.0.0.1", port, delay=delay) as wire:
-            yield wire
+    async with _server(deaf) as port, FaultProxy("127.0.0.1", port, delay=delay) as wire:
+        yield wire
 
 
 async def _client(wire: FaultProxy) -> Streams:

@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from thinwire.errors import BadSubject
@@ -60,3 +61,17 @@ def _check_tokens(subject: str) -> None:
         raise BadSubject("an empty token", subject=subject)
     if any(letter.isspace() or not letter.isprintable() for letter in subject):
         raise BadSubject("a space or a control character", subject=subject)
+
+
+class SubjectFilter(dict[str, bool]):
+    """Maps a subject to whether one of the patterns matches it; without patterns every subject matches. A cache."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            check_pattern(pattern)
+        self._patterns = tuple(patterns)
+
+    def __missing__(self, subject: str) -> bool:
+        found = not self._patterns or any(matches(pattern, subject) for pattern in self._patterns)
+        self[subject] = found
+        return found

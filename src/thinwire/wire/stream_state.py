@@ -13,9 +13,9 @@ are added when they are first sent, replace the oldest when the table is full, a
 reader that starts there has the same table.
 
 >>> table = TextTable(("off", "on"))
->>> table.place("on"), table.place("fault 7")
+>>> table.index_of("on"), table.index_of("fault 7")
 (1, None)
->>> table.remember("fault 7"); table.place("fault 7"), table.text(2)
+>>> table.remember("fault 7"); table.index_of("fault 7"), table.text(2)
 (2, 'fault 7')
 >>> other = TextTable(("off", "on"))
 >>> other.restore(*table.state()); other.text(2)
@@ -78,7 +78,7 @@ class TextTable:
         self._ring: list[str] = []
         self._next = 0
 
-    def place(self, text: str) -> int | None:
+    def index_of(self, text: str) -> int | None:
         """Return the index of a text, or None."""
         return self._indexes.get(text)
 
@@ -150,15 +150,15 @@ class StreamState:
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
         self.whole_texts = False
-        self.lanes = encoding_kinds_of(schema)
-        self.cells = array("q", [0] * (FIRST + len(self.lanes)))
+        self.encodings = encoding_kinds_of(schema)
+        self.cells = array("q", [0] * (FIRST + len(self.encodings)))
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide
         self.tables = [
-            TextTable(p.members) if lane is EncodingKind.TEXT else None
-            for p, lane in zip(schema.wire, self.lanes, strict=True)
+            TextTable(p.members) if encoding is EncodingKind.TEXT else None
+            for p, encoding in zip(schema.wire, self.encodings, strict=True)
         ]
-        self.tail_mask = sum(1 << i for i, lane in enumerate(self.lanes) if lane >= EncodingKind.TEXT)
+        self.tail_mask = sum(1 << i for i, encoding in enumerate(self.encodings) if encoding >= EncodingKind.TEXT)
 
     @property
     def sources(self) -> int:

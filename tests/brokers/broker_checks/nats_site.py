@@ -35,6 +35,10 @@ class NatsSite(Site):
     async def restore(self, broker: Broker) -> None:
         self._wires[broker].restore()
 
+    async def disconnected(self, broker: Broker) -> None:
+        while self._wires[broker].is_busy:
+            await asyncio.sleep(0)
+
     async def stop(self) -> None:
         self.server.kill()
 

@@ -83,7 +83,7 @@ class NatsBucket:
 
     async def entries(self, pattern: str = ">") -> list[BucketEntry]:
         found: list[BucketEntry] = []
-        watch = self._watch(pattern)
+        watch = self.watch(pattern)
         try:
             async for entry in watch:
                 if entry is None:
@@ -93,11 +93,8 @@ class NatsBucket:
             await watch.aclose()
         raise TransportClosed()
 
-    def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
+    async def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         check_pattern(pattern)
-        return self._watch(pattern)
-
-    async def _watch(self, pattern: str) -> AsyncGenerator[BucketEntry | None, None]:
         reader: NatsReader[tuple[BucketEntry, bool]] = NatsReader(
             self._connection,
             self._store,

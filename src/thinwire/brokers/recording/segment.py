@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from zlib import crc32
 
 import numpy as np
@@ -141,19 +141,6 @@ class Segment:
     file: Path
     index: Index
     truncated: int = 0
-
-
-class TruncatedTail(NamedTuple):
-    """Incomplete block at the end of a segment: its position and its bytes."""
-
-    file: Path
-    byte: int
-    bytes: int
-
-
-def truncated_tail(segment: Segment) -> TruncatedTail | None:
-    """Return the incomplete block at the end of a segment, or None."""
-    return TruncatedTail(segment.file, segment.index.length, segment.truncated) if segment.truncated else None
 
 
 def load_segment(file: Path) -> Segment:
