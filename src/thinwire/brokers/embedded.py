@@ -9,8 +9,7 @@ that process is killed; start it in a thread that lives as long. On other system
 running.
 
 If the server is killed, acknowledged messages are not lost, because the operating system has them. A power failure can
-lose the last two minutes. `sync="always"` writes through to the disk before every acknowledgement, which makes each
-several times slower.
+lose the last two minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from thinwire.brokers.broker_url import Address, OpenedBroker, read_url
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
@@ -152,7 +151,6 @@ class EmbeddedServer:
     directory: of messages, configuration and log; temporary by default
     port: port of clients; 0 for a free one
     max_store: limit of the stored bytes; the default of the server if None
-    sync: "interval" or "always": when messages are written through to the disk
     jetstream: whether the server has storage
     leaves: port for leaf nodes; 0 for a free one, None for none
     hub: address of a server that this one joins as leaf node `name`; its storage remains separate
@@ -166,7 +164,6 @@ class EmbeddedServer:
         *,
         port: int = 0,
         max_store: int | None = None,
-        sync: Literal["interval", "always"] = "interval",
         jetstream: bool = True,
         leaves: int | None = None,
         hub: str | None = None,
@@ -174,12 +171,9 @@ class EmbeddedServer:
         inside: Sequence[str] = (),
         lines: Sequence[str] = (),
     ) -> None:
-        if sync not in ("interval", "always"):
-            raise ConfigError("choose 'interval' or 'always'", sync=sync)
         if hub is not None and not name:
             raise ConfigError("a leaf node needs a name", hub=hub.rpartition("@")[2])
-        self.port = port
-        self.max_store, self.sync = max_store, sync
+        self.port, self.max_store = port, max_store
         self.jetstream, self.lines = jetstream, tuple(lines)
         self.leaves, self.hub, self.name, self.inside = leaves, hub, name, tuple(inside)
         self._requested_directory = Path(directory) if directory is not None else None
@@ -319,8 +313,6 @@ class EmbeddedServer:
             store = [f"store_dir: {json.dumps(str(directory.path / 'store'))}"]
             if self.max_store is not None:
                 store.append(f"max_file_store: {self.max_store}")
-            if self.sync == "always":
-                store.append("sync_interval: always")
             if self.hub is not None:
                 store.append(f"domain: {json.dumps(self.name)}")
             lines.append("jetstream {" + ", ".join(store) + "}")
