@@ -116,7 +116,7 @@ def test_a_full_store_is_named_and_nothing_acknowledged_is_lost() -> None:
             out = bus.publisher("texts", schema=schema, name="p1", linger=0)
             await out.open()
             stored: list[int] = []
-            with pytest.raises(BrokerRefused, match="no room left"):
+            with pytest.raises(BrokerRefused, match="storage of the broker is full"):
                 await _fill(out, stored)
             async with bus.subscribe("texts", schema=schema, start="earliest") as events:
                 assert [event["n"] for event in await take(events, len(stored))] == stored

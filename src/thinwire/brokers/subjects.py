@@ -44,7 +44,7 @@ def check_subject(subject: str) -> None:
     """Raise `BadSubject` unless messages can be published under `subject`."""
     _check_tokens(subject)
     if not is_literal(subject):
-        raise BadSubject("a subject to publish under has no wildcards", subject=subject)
+        raise BadSubject("a message cannot be published under a pattern", subject=subject)
 
 
 def check_pattern(pattern: str) -> None:
@@ -56,11 +56,11 @@ def check_pattern(pattern: str) -> None:
 
 def _check_tokens(subject: str) -> None:
     if len(subject) > MAX_SUBJECT:
-        raise BadSubject("too long", subject=subject, length=len(subject), limit=MAX_SUBJECT)
+        raise BadSubject("longer than the limit", subject=subject, length=len(subject), limit=MAX_SUBJECT)
     if not all(subject.split(".")):
-        raise BadSubject("an empty token", subject=subject)
+        raise BadSubject("it has an empty token", subject=subject)
     if any(letter.isspace() or not letter.isprintable() for letter in subject):
-        raise BadSubject("a space or a control character", subject=subject)
+        raise BadSubject("it contains a space or a control character", subject=subject)
 
 
 class SubjectFilter(dict[str, bool]):

@@ -1,7 +1,8 @@
 """State of a stream that encoder and decoder share, besides the state of sources.
 
 Scales. A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then
-`v`. The order follows a running mean of the codes of the field, in sixteenths, which is equal on both sides.
+`v`. The order is computed from the level of the field: a running mean of its codes, in sixteenths, which is equal on
+both sides.
 
 >>> level = 0
 >>> for z in (40, 44, 41, 39): level = adapt(level, z)
@@ -38,19 +39,19 @@ MAX_LEVEL = CEILING << 4
 
 
 def adapt(level: int, code: int) -> int:
-    """Return the running mean after one more code."""
+    """Return the level after one more code."""
     if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
 
 
 def order(level: int) -> int:
-    """Return the order of the next code."""
+    """Return the order of the next code at a level."""
     return (level >> 5).bit_length()
 
 
 def to_byte(level: int) -> int:
-    """Return a level in one byte, with two steps an octave, for key frames."""
+    """Return a level in one byte for key frames: the position of its highest bit, and the bit after it."""
     length = level.bit_length()
     return 0 if level == 0 else 2 * length - 1 + (level >> (length - 2) & 1 if length > 1 else 0)
 
@@ -145,7 +146,7 @@ class StreamState:
 
     The numbers are in one array of cells, which per-event code and compiled kernels share.
 
-    whole_texts: texts are not deflated one by one, because bodies are packed as a whole
+    whole_texts: texts are not deflated individually, because the body is packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
@@ -186,7 +187,7 @@ class StreamState:
         return bytes(to_byte(level) for level in self.cells[ALIAS:])
 
     def state(self) -> tuple[list[int], list[TableState | None]]:
-        """All cells, as a reader has them, and all text tables."""
+        """Return all cells, as a reader has them, and the states of all text tables."""
         cells = self.cells.tolist()
         cells[ATTENTION] = cells[VALUES] = 0  # used by the encoder only
         return cells, [None if table is None else table.state() for table in self.tables]

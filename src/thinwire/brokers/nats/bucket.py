@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from thinwire.brokers.nats.appender import JetStreamAppender
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import OPERATION, require_last
+from thinwire.brokers.nats.jetstream_api import OPERATION, expected_last_fields
 from thinwire.brokers.nats.log_reader import NatsReader
 from thinwire.brokers.nats.protocol_core import encode_headers, parse_headers
 from thinwire.brokers.nats.streams import JetStreamStore
@@ -20,7 +20,6 @@ _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DELETED = frozenset({"DEL", "PURGE"})
 """operations after which a key has no document"""
-_DELETE = encode_headers({OPERATION: "DEL"})
 _EMPTY_POLL_INTERVAL = 0.5
 """seconds between checks whether a watched bucket has no documents"""
 _MAX_UNACKNOWLEDGED = 256
@@ -38,14 +37,14 @@ def key_prefix(bucket: str) -> str:
 
 async def read_entry(store: JetStreamStore, bucket: str, key: str) -> BucketEntry | None:
     """Return the newest entry of a key, which has no value if the key was deleted."""
-    found = await store.get(bucket_log(bucket), key_prefix(bucket) + key)
+    found = await store.newest_message(bucket_log(bucket), key_prefix(bucket) + key)
     return None if found is None else _entry(bucket, *found)
 
 
 async def read_entries(store: JetStreamStore, bucket: str, pattern: str) -> list[BucketEntry]:
     """Return all documents whose key matches, ordered by revision."""
     subjects = await store.subjects(bucket_log(bucket), key_prefix(bucket) + pattern)
-    found = [_entry(bucket, *newest) for newest in await store.newest(bucket_log(bucket), list(subjects))]
+    found = [_entry(bucket, *newest) for newest in await store.newest_messages(bucket_log(bucket), list(subjects))]
     return sorted((entry for entry in found if entry.value is not None), key=lambda entry: entry.revision)
 
 
@@ -69,7 +68,7 @@ class NatsBucket:
         if not _NAME.fullmatch(self.name):
             raise BadSubject("a bucket name has only letters, digits, _ and -", bucket=self.name)
         config = {"max_msgs_per_subject": 1, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
-        await self._store.create({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
+        await self._store.create_stream({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
     async def get(self, key: str) -> BucketEntry | None:
         entry = await self._newest(key)
@@ -90,11 +89,9 @@ class NatsBucket:
     async def delete(self, key: str, *, revision: int = ANY) -> None:
         if await self.get(key) is None:
             return
-        headers = _DELETE
-        if revision != ANY:
-            headers = require_last(revision).removesuffix(b"\r\n") + _DELETE.partition(b"\r\n")[2]
+        fields = {OPERATION: "DEL"} | ({} if revision == ANY else expected_last_fields(revision))
         try:
-            await self._appender.put(self._log, self._subject(key), b"", headers=headers)
+            await self._appender.put(self._log, self._subject(key), b"", headers=encode_headers(fields))
         except Conflict:
             if await self.get(key) is not None:  # otherwise an earlier attempt or another client has deleted it
                 raise Conflict(key=key, revision=revision) from None

@@ -106,7 +106,7 @@ class NatsConnection(JetStreamCaller):
                 return await self._connect(server)
 
         try:
-            self._use(await self._pool.connect(connect, self.url))
+            self._activate(await self._pool.connect(connect, self.url))
         except BaseException:
             self.closing = self.closed = True
             raise
@@ -230,7 +230,7 @@ class NatsConnection(JetStreamCaller):
             raise ConnectionResetError
         return socket
 
-    def _use(self, socket: AsyncioSocket) -> None:
+    def _activate(self, socket: AsyncioSocket) -> None:
         self._socket = socket
         self._error = None
         self._on_info(socket.info)
@@ -279,7 +279,7 @@ class NatsConnection(JetStreamCaller):
                 self._error = error
                 continue
             log.info("connection to %s restored", self.url)
-            self._use(socket)
+            self._activate(socket)
             for callback in list(self.on_reconnect):
                 callback()
             return

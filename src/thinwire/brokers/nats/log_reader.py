@@ -22,7 +22,7 @@ from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")
 MakeItem = Callable[[int, str, bytes, float, bytes | None, int], T]
-"""makes what a reader returns from offset, subject, payload, time, header block and number of pending messages"""
+"""converts offset, subject, payload, time, header block and number of pending messages to the item of a reader"""
 
 HEARTBEAT = 5.0
 """seconds without a message after which the server sends a heartbeat"""
