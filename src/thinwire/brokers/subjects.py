@@ -44,7 +44,7 @@ def check_subject(subject: str) -> None:
     """Raise `BadSubject` unless messages can be published under `subject`."""
     _check_tokens(subject)
     if not is_literal(subject):
-        raise BadSubject("a message cannot be published under a pattern", subject=subject)
+        raise BadSubject("wildcards are only allowed in a pattern", subject=subject)
 
 
 def check_pattern(pattern: str) -> None:

@@ -232,7 +232,7 @@ class Recording(LogSource):
         return self.log(log).read(first, last, subjects)
 
     def log(self, log: str) -> RecordedLog:
-        """Return a recorded log, with facts that other log sources do not have."""
+        """Return a log, which also has its times, gaps and truncated segments."""
         if log not in self._logs:
             folder = log_folder(self.path, log)
             if not folder.is_dir():
