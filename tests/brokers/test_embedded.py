@@ -89,11 +89,11 @@ def test_invalid_configuration_shows_the_server_log() -> None:
 
 
 def test_settings_reach_the_server() -> None:
-    server = EmbeddedServer(max_store=1 << 20, lines=["ping_interval: 7"])
+    server = EmbeddedServer(lines=["ping_interval: 7"])
     with server:
         text = (server.directory / "server.conf").read_text()
         assert (server.directory / "server.conf").stat().st_mode & 0o077 == 0
-    for line in ("host: 127.0.0.1", "max_file_store: 1048576", "ping_interval: 7"):
+    for line in ("host: 127.0.0.1", "ping_interval: 7"):
         assert line in text
 
 

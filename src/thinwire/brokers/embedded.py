@@ -150,12 +150,10 @@ class EmbeddedServer:
 
     directory: of messages, configuration and log; temporary by default
     port: port of clients; 0 for a free one
-    max_store: limit of the stored bytes; the default of the server if None
-    jetstream: whether the server has storage
     leaves: port for leaf nodes; 0 for a free one, None for none
     hub: address of a server that this one joins as leaf node `name`; its storage remains separate
     inside: patterns of subjects that a leaf node neither exports nor imports
-    lines: additional lines of the configuration
+    lines: additional lines of the configuration; the last line of a setting has precedence
     """
 
     def __init__(
@@ -163,8 +161,6 @@ class EmbeddedServer:
         directory: str | os.PathLike[str] | None = None,
         *,
         port: int = 0,
-        max_store: int | None = None,
-        jetstream: bool = True,
         leaves: int | None = None,
         hub: str | None = None,
         name: str | None = None,
@@ -173,8 +169,7 @@ class EmbeddedServer:
     ) -> None:
         if hub is not None and not name:
             raise ConfigError("a leaf node needs a name", hub=hub.rpartition("@")[2])
-        self.port, self.max_store = port, max_store
-        self.jetstream, self.lines = jetstream, tuple(lines)
+        self.port, self.lines = port, tuple(lines)
         self.leaves, self.hub, self.name, self.inside = leaves, hub, name, tuple(inside)
         self._requested_directory = Path(directory) if directory is not None else None
         self._directory: Directory | None = None
@@ -302,20 +297,17 @@ class EmbeddedServer:
         return match is not None
 
     def _configuration(self, directory: Directory) -> str:
+        store = f"store_dir: {json.dumps(str(directory.path / 'store'))}"
+        if self.hub is not None:
+            store += f", domain: {json.dumps(self.name)}"
         lines = [
             f"host: {LOOPBACK}",
             f"port: {self.port or -1}",
             f"ports_file_dir: {json.dumps(str(directory.path))}",
             f"log_file: {json.dumps(str(directory.log))}",
             "logfile_size_limit: 16MB",
+            f"jetstream {{ {store} }}",
         ]
-        if self.jetstream:
-            store = [f"store_dir: {json.dumps(str(directory.path / 'store'))}"]
-            if self.max_store is not None:
-                store.append(f"max_file_store: {self.max_store}")
-            if self.hub is not None:
-                store.append(f"domain: {json.dumps(self.name)}")
-            lines.append("jetstream {" + ", ".join(store) + "}")
         return "\n".join([*lines, *self._leaf_node_lines(), *self.lines]) + "\n"
 
     def _leaf_node_lines(self) -> list[str]:
