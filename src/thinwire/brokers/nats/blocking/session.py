@@ -37,9 +37,7 @@ _REPLY_SID = 1
 class NatsMessage(NamedTuple):
     """A received message."""
 
-    sid: int
     subject: bytes
-    reply: bytes
     payload: bytes
     headers: bytes | None
 
@@ -48,7 +46,7 @@ class BlockingConnection(JetStreamCaller):
     """One client's connection to one of several servers."""
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
-        self.servers, self.options, self.url = servers, options, ",".join(servers)
+        self.options, self.url = options, ",".join(servers)
         self.prefix = f"{options.inbox}.{random_name(8)}"
         """first words of reply subjects"""
         self.closed = False
@@ -112,7 +110,7 @@ class BlockingConnection(JetStreamCaller):
         return self._messages.popleft() if self._messages else None
 
     def on_message(self, sid: int, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
-        self._messages.append(NatsMessage(sid, subject, reply, payload, headers))
+        self._messages.append(NatsMessage(subject, payload, headers))
 
     def on_line(self, line: bytes) -> None:
         if line == b"PING":
