@@ -135,11 +135,11 @@ def encode(partial: PartialEvent, stream: StreamState) -> bytes:
     """Encode a partial event and advance the stream state."""
     cells = stream.cells
     encodings = stream.encodings
-    acc = 1
+    acc = 1  # keeps leading zeros; removed by `_finish`
     if cells[SOURCES] > 1:
-        acc = _put(acc, zigzag(partial.source - cells[LAST_ALIAS] - 1), cells, ALIAS)
+        acc = _append_code(acc, zigzag(partial.source - cells[LAST_ALIAS] - 1), cells, ALIAS)
         cells[LAST_ALIAS] = partial.source
-    acc = _put(acc, partial.skip, cells, SKIP)
+    acc = _append_code(acc, partial.skip, cells, SKIP)
     bits, width = encode_mask(partial.mask, len(encodings))
     acc = acc << width | bits
     if partial.exceptions:
@@ -161,7 +161,7 @@ def encode(partial: PartialEvent, stream: StreamState) -> bytes:
             acc = acc << 2 * v.bit_length() - 1 - k | v
             cells[FIRST + index] = adapt(level, code)
         elif encoding is not EncodingKind.FLAG:
-            acc = _put_other(acc, encoding, code, index, stream, tail)
+            acc = _append_other(acc, encoding, code, index, stream, tail)
     return _finish(acc, tail)
 
 
@@ -177,7 +177,7 @@ def _decode(body: bytes, exceptional: bool, stream: StreamState) -> PartialEvent
     cells, encodings = stream.cells, stream.encodings
     head = body[: _MAX_FIELD_BYTES * (2 * len(encodings) + 4)]
     source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, cells)
-    skip, bits, left = _take(bits, left, cells, SKIP)
+    skip, bits, left = _take_code(bits, left, cells, SKIP)
     mask, left = decode_mask(bits, left, len(encodings))
     bits &= (1 << left) - 1
     exceptions = 0
@@ -219,7 +219,7 @@ def _decode(body: bytes, exceptional: bool, stream: StreamState) -> PartialEvent
 def _take_source(bits: int, left: int, cells: array[int]) -> tuple[int, int, int]:
     if cells[SOURCES] <= 1:
         return 0, bits, left
-    code, bits, left = _take(bits, left, cells, ALIAS)
+    code, bits, left = _take_code(bits, left, cells, ALIAS)
     source = cells[LAST_ALIAS] + 1 + unzigzag(code)
     if not 0 <= source < cells[SOURCES]:
         raise CorruptFrame("unknown alias", alias=source, sources=cells[SOURCES])
@@ -227,7 +227,7 @@ def _take_source(bits: int, left: int, cells: array[int]) -> tuple[int, int, int
     return source, bits, left
 
 
-def _put(acc: int, code: int, cells: array[int], field: int) -> int:
+def _append_code(acc: int, code: int, cells: array[int], field: int) -> int:
     level = cells[field]
     k = (level >> 5).bit_length()
     v = code + (1 << k)
@@ -235,7 +235,7 @@ def _put(acc: int, code: int, cells: array[int], field: int) -> int:
     return acc << 2 * v.bit_length() - 1 - k | v
 
 
-def _take(bits: int, left: int, cells: array[int], field: int) -> tuple[int, int, int]:
+def _take_code(bits: int, left: int, cells: array[int], field: int) -> tuple[int, int, int]:
     level = cells[field]
     k = (level >> 5).bit_length()
     width = left - bits.bit_length() + 1 + k
@@ -246,15 +246,17 @@ def _take(bits: int, left: int, cells: array[int], field: int) -> tuple[int, int
     return code, bits ^ v << left, left
 
 
-def _put_other(acc: int, encoding: EncodingKind, code: Any, index: int, stream: StreamState, tail: list[bytes]) -> int:
+def _append_other(
+    acc: int, encoding: EncodingKind, code: Any, index: int, stream: StreamState, tail: list[bytes]
+) -> int:
     if encoding is EncodingKind.FLOAT:
         zeros: int = (code & -code).bit_length() - 1
         digits: int = code >> zeros
         width = digits.bit_length()
         return ((acc << _FLOAT_FIELD | zeros) << _FLOAT_FIELD | width - 1) << width | digits
     if encoding is EncodingKind.GEO:
-        acc = _put(acc, code[0], stream.cells, FIRST + index)
-        return _put(acc, code[1], stream.cells, FIRST + index)
+        acc = _append_code(acc, code[0], stream.cells, FIRST + index)
+        return _append_code(acc, code[1], stream.cells, FIRST + index)
     if encoding is EncodingKind.TEXT:
         table = stream.tables[index]
         assert table is not None
@@ -262,7 +264,7 @@ def _put_other(acc: int, encoding: EncodingKind, code: Any, index: int, stream: 
         if position is None:
             tail.append(write_text(code, deflate=not stream.whole_texts))
             table.remember(code)
-        return _put(acc, 0 if position is None else position + 1, stream.cells, FIRST + index)
+        return _append_code(acc, 0 if position is None else position + 1, stream.cells, FIRST + index)
     tail.append(write_array(code) if encoding is EncodingKind.ARRAY else write_blob(code))
     return acc
 
@@ -277,9 +279,9 @@ def _take_other(bits: int, left: int, encoding: EncodingKind, index: int, stream
         if zeros + width > 64:
             raise CorruptFrame("a float of more than 64 bits", zeros=zeros, width=width)
         return (bits >> left) << zeros, bits & (1 << left) - 1, left
-    code, bits, left = _take(bits, left, stream.cells, FIRST + index)
+    code, bits, left = _take_code(bits, left, stream.cells, FIRST + index)
     if encoding is EncodingKind.GEO:
-        second, bits, left = _take(bits, left, stream.cells, FIRST + index)
+        second, bits, left = _take_code(bits, left, stream.cells, FIRST + index)
         return (code, second), bits, left
     table = stream.tables[index]
     assert table is not None

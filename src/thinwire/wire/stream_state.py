@@ -114,17 +114,17 @@ class TextTable:
         """Return the texts besides the declared members, and the index of the next one to replace."""
         return list(self._ring), self._next
 
-    def restore(self, texts: list[str], following: int) -> None:
+    def restore(self, texts: list[str], next_index: int) -> None:
         """Restore the state of a table with the same members; raise `CorruptFrame` for an impossible state."""
         full = len(texts) == CAPACITY
-        if len(texts) > CAPACITY or not (0 <= following < CAPACITY if full else following == len(texts)):
-            raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), following=following)
+        if len(texts) > CAPACITY or not (0 <= next_index < CAPACITY if full else next_index == len(texts)):
+            raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), next_index=next_index)
         known = {*self.members, *texts}
         if len(known) < len(self.members) + len(texts) or any(len(text) > LONGEST for text in texts):
             raise CorruptFrame("a table with a repeated or too long text", texts=len(texts), limit=LONGEST)
         self.forget()
         self._ring += texts
-        self._next = following
+        self._next = next_index
         self._indexes.update((text, index) for index, text in enumerate(texts, start=len(self.members)))
 
 

@@ -76,7 +76,7 @@ def segments(folder: Path) -> list[Path]:
     return found
 
 
-def names(path: Path, kind: str) -> list[str]:
+def list_names(path: Path, kind: str) -> list[str]:
     """Return the logs or the buckets of a recording."""
     folder = path / kind
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []

@@ -20,8 +20,8 @@ from thinwire.brokers.recording.block_format import (
     ByteLocation,
     bucket_folder,
     check_marker,
+    list_names,
     log_folder,
-    names,
     segments,
 )
 from thinwire.brokers.recording.segment import (
@@ -213,7 +213,7 @@ class Recording(LogSource):
         self.close()
 
     def logs(self) -> list[str]:
-        return names(self.path, LOGS)
+        return list_names(self.path, LOGS)
 
     def span(self, log: str) -> Span:
         """As in the protocol; `stored_bytes` are bytes on disk."""
@@ -242,7 +242,7 @@ class Recording(LogSource):
 
     def buckets(self) -> list[str]:
         """Return the recorded buckets."""
-        return names(self.path, BUCKETS)
+        return list_names(self.path, BUCKETS)
 
     def document(self, bucket: str, key: str) -> bytes | None:
         stored = self._bucket(bucket).last(key, None)

@@ -24,7 +24,13 @@ from thinwire.brokers.nats.protocol_core import (
     subscribe_command,
     unsubscribe_command,
 )
-from thinwire.brokers.nats.server_pool import Server, ServerPool, connection_error, find_denied_permission, is_refusal
+from thinwire.brokers.nats.server_pool import (
+    Server,
+    ServerPool,
+    connection_error,
+    find_denied_permission,
+    is_credentials_error,
+)
 from thinwire.brokers.protocol import run_inline
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
@@ -168,7 +174,7 @@ class BlockingConnection(JetStreamCaller):
         if denied is not None:
             action, subject = denied
             return BrokerRefused(f"no permission for {action}", subject=subject)
-        return connection_error(error, self.url) if is_refusal(error) else None
+        return connection_error(error, self.url) if is_credentials_error(error) else None
 
     def _connect(self, deadline: float) -> None:
         if self.closed:
