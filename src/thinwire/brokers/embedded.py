@@ -83,7 +83,9 @@ class Directory:
     def __init__(self, requested: Path | None) -> None:
         self.temporary = requested is None
         try:
-            self.path = _create(requested)
+            self.path = requested or Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path = self.path.resolve()
             self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise ConfigError(f"the directory cannot be used: {error.strerror}", directory=str(requested)) from None
@@ -127,13 +129,6 @@ class Directory:
         shown = "\n".join(problems[-8:] or tail[-8:])
         hint = "".join(advice for text, advice in _HINTS.items() if text in shown.lower())
         return f"{hint}Its log ends with:\n{shown}\n"
-
-
-def _create(requested: Path | None) -> Path:
-    if requested is None:
-        return Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
-    requested.mkdir(parents=True, exist_ok=True)
-    return requested.resolve()
 
 
 LOOPBACK = "127.0.0.1"

@@ -163,11 +163,8 @@ class BlockHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of the block, header included."""
-        return HEADER.size + self._columns_size + self.payload
-
-    @property
-    def _columns_size(self) -> int:
-        return self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT + self.names
+        columns = self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT
+        return HEADER.size + columns + self.names + self.payload
 
 
 class BlockColumns(NamedTuple):
@@ -256,16 +253,13 @@ def decode(data: bytes, location: ByteLocation) -> BlockColumns:
     lengths = np.frombuffer(data, "<u4", count, begin + 16 * count)
     ids = np.frombuffer(data, "<u2", count, begin + 20 * count)
     begin += _PER_MESSAGE * count
-    names = _names(data, begin, header, location)
+    name_lengths = np.frombuffer(data, "<u2", header.subjects, begin)
+    begin += name_lengths.nbytes
+    names = split_names(data[begin : begin + header.names], name_lengths, location)
     ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload)
     if ends[-1] != header.size or ids.max() >= header.subjects or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
         raise location.corrupt("inconsistent columns of a block")
     return BlockColumns(offsets, times, ids, names, ends - lengths, ends, data)
-
-
-def _names(data: bytes, begin: int, header: BlockHeader, location: ByteLocation) -> list[str]:
-    lengths = np.frombuffer(data, "<u2", header.subjects, begin)
-    return split_names(data[begin + lengths.nbytes : begin + lengths.nbytes + header.names], lengths, location)
 
 
 def split_names(text: bytes, lengths: npt.NDArray[np.uint16], location: ByteLocation) -> list[str]:

@@ -180,12 +180,11 @@ def write_index(segment: Segment, *, sync: bool) -> None:
 
 def open_segment(file: Path) -> IO[bytes]:
     """Open a segment for `read_block`."""
-    data = file.open("rb", buffering=0)
-    header = data.read(len(SEGMENT_HEADER))
-    if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
-        data.close()
-        raise ByteLocation(file).corrupt("not a segment of a recording")
+    data = file.open("rb")
     try:
+        header = data.read(len(SEGMENT_HEADER))
+        if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
+            raise ByteLocation(file).corrupt("not a segment of a recording")
         check_version(_SEGMENT_HEADER.unpack(header)[1], ByteLocation(file))
     except BaseException:
         data.close()
@@ -199,12 +198,8 @@ def read_block(data: IO[bytes], location: ByteLocation, size: int) -> BlockColum
 
 
 def _read_bytes(data: IO[bytes], location: ByteLocation, size: int) -> bytes:
-    """Read exactly `size` bytes; one read can return fewer."""
     data.seek(location.byte)
     found = data.read(size)
-    while len(found) < size:
-        more = data.read(size - len(found))
-        if not more:
-            raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
-        found += more
+    if len(found) < size:
+        raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
     return found
