@@ -12,12 +12,14 @@ class FaultProxy(Proxy):
 
     delay: seconds that bytes are held in each direction
     discarding: bytes from the server are counted and discarded
+    connections: number of accepted clients
     """
 
     def __init__(self, target_host: str, target_port: int, *, delay: float = 0.0) -> None:
         super().__init__(target_host, target_port)
         self.delay = delay
         self.discarding = False
+        self.connections = 0
         self._refusing = False
         self._running = asyncio.Event()
         self._running.set()
@@ -47,6 +49,7 @@ class FaultProxy(Proxy):
         if self._refusing:
             writer.transport.abort()
         else:
+            self.connections += 1
             await super().serve(reader, writer)
 
     async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_broker: bool) -> None:

@@ -21,13 +21,13 @@ BUFFER_SIZE = 1 << 18
 class Proxy:
     """A proxy in front of a TCP server. A subclass delays or discards bytes by overriding `forward`.
 
-    to_broker, from_broker: bytes forwarded in each direction; connections: number of accepted clients
+    to_broker, from_broker: bytes forwarded in each direction
     """
 
     def __init__(self, target_host: str, target_port: int, *, port: int = 0) -> None:
         self.target_host, self.target_port = target_host, target_port
         self.port = port
-        self.to_broker = self.from_broker = self.connections = 0
+        self.to_broker = self.from_broker = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -57,7 +57,6 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Connect a new client to the server, and forward bytes until one of them closes."""
-        self.connections += 1
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
