@@ -29,6 +29,7 @@ from thinwire.topics.dictionary_documents import (
 )
 from thinwire.topics.dictionary_sampler import DictionaryUpdate
 from thinwire.topics.dictionary_store import DictionaryStore
+from thinwire.topics.log_selection import first_message
 from thinwire.topics.names import log_of
 
 T = TypeVar("T")
@@ -146,9 +147,5 @@ async def _first_message_time(broker: Broker, topic: str, now: float) -> float:
     span = await broker.span(log)
     if not span.messages:
         return now
-    reader = await broker.read(log, first=span.first, max_unacknowledged=1)
-    try:
-        first = await reader.next(1.0)
-    finally:
-        await reader.close()
+    first = await first_message(broker, log, span.first)
     return first.time if first is not None else 0.0

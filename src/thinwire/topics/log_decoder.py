@@ -19,6 +19,9 @@ from thinwire.wire import read
 
 Lookup = Callable[[bytes], Schema | None]
 """returns the schema of a fingerprint"""
+FetchDefinition = Callable[[bytes], Awaitable[bool]]
+"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
+there is none, raises PeerFault if the stored one is another"""
 
 
 class LogDecoder:
@@ -71,8 +74,22 @@ class LogDecoder:
             raise
         return out + found if out else found
 
+    async def receive_and_fetch(
+        self,
+        stored: StoredMessage,
+        now: float,
+        fetch: FetchDefinition,
+        on_fault: Callable[[PeerFault], None],
+    ) -> list[Delivery]:
+        """Decode a message and fetch the definitions that it needs; see `resolve_and_retry`."""
+        try:
+            return self.receive(stored, now)
+        except PeerFault as fault:
+            decoder = self.decoder(publisher_in(stored.subject))
+            return await resolve_and_retry(decoder, fault, lambda: self.decode(stored, now), fetch, on_fault)
+
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
-        """Decode a message for its publisher alone; again, after a definition that it needs was fetched."""
+        """Decode a message without a check for a gap; `receive` did that, if the message is decoded again."""
         return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
 
     def decoder_of(self, stored: StoredMessage) -> StreamDecoder:
@@ -252,11 +269,6 @@ class ChannelDecoder(LogDecoder):
 
 def _no_properties(decoder: StreamDecoder) -> Collection[str]:
     return ()
-
-
-FetchDefinition = Callable[[bytes], Awaitable[bool]]
-"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
-there is none, raises PeerFault if the stored one is another"""
 
 
 async def resolve_and_retry(

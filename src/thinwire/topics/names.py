@@ -40,7 +40,7 @@ WATCHES = "tw_watches"
 WATCH_LEASES = "tw_watch_leases"
 """bucket of watch leases, and of the running watch services"""
 SAMPLERS = "tw_samplers"
-"""bucket of dictionary leases by topic, and of the running dictionary services"""
+"""bucket of dictionary leases by topic, and of the running dictionary trainers"""
 
 MAX_TOPIC = 200
 _LOG = "tw_log_"
@@ -238,6 +238,11 @@ def subscription_key(topic: str, identity: str) -> str:
 def publisher_key(topic: str, name: str) -> str:
     """Key of a publisher."""
     return f"{DocumentKind.PUBLISHER}.{check_topic(topic)}.{check_name_token(name, 'name')}"
+
+
+def keys_of(kind: DocumentKind, topic: str) -> str:
+    """Pattern for the keys of all schemas, subscriptions or publishers of a topic."""
+    return f"{kind}.{check_topic(topic)}.*"
 
 
 def parse_registry_key(key: str) -> RegistryKey:

@@ -25,7 +25,7 @@ from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
 from thinwire.topics.checkpoint_store import checkpoint_index_key, decode_index
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
-from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.log_selection import LogSelection, newest_messages
 from thinwire.topics.names import (
     CHECKPOINTS,
     DICTIONARIES,
@@ -34,12 +34,12 @@ from thinwire.topics.names import (
     DocumentKind,
     check_topic,
     config_key,
+    keys_of,
     log_of,
-    parse_registry_key,
-    publisher_in,
     publisher_subjects,
     topic_key,
 )
+from thinwire.topics.registry_client import publisher_names, topic_document
 from thinwire.topics.seeker import find_round_start
 from thinwire.wire import bindings_in
 
@@ -86,20 +86,17 @@ ATTEMPTS = 5
 async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> None:
     """Record the current schemas, settings and static facts of a topic."""
     registry = await broker.bucket(REGISTRY)
-    for pattern in (f"{DocumentKind.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
+    for pattern in (keys_of(DocumentKind.SCHEMA, topic), topic_key(topic), config_key(topic)):
         await _put_all(out, REGISTRY, registry, pattern)
     await _put_all(out, FACTS, await broker.bucket(FACTS), f"{topic}.*")
 
 
 async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
     """Record dictionaries with their parents. Return the hashes of those that were found at the broker."""
-    found: list[bytes] = []
-    bucket = await broker.bucket(DICTIONARIES) if hashes else None
-    for hash in hashes:
-        assert bucket is not None
-        if await _put_with_parents(out, bucket, hash):
-            found.append(hash)
-    return found
+    if not hashes:
+        return []
+    bucket = await broker.bucket(DICTIONARIES)
+    return [hash for hash in hashes if await _put_with_parents(out, bucket, hash)]
 
 
 async def _put_with_parents(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
@@ -171,15 +168,9 @@ async def check_same(broker: Broker, topic: str, span: Span, recorded: StoredMes
 
 async def _publishers(broker: Broker, topic: str, offset: int) -> set[str]:
     """Publishers with messages at or after `offset`, or listed in the registry."""
-    selection, registry = LogSelection(topic), await broker.bucket(REGISTRY)
-    active = {
-        parse_registry_key(entry.key).name for entry in await registry.entries(f"{DocumentKind.PUBLISHER}.{topic}.*")
-    }
-    for name in map(publisher_in, await broker.subjects(selection.log, selection.key_subject())):
-        newest = await broker.last(selection.log, selection.subjects(name))
-        if newest is not None and newest.offset >= offset:
-            active.add(name)
-    return active
+    newest = await newest_messages(broker, LogSelection(topic))
+    active = {name for name, stored in newest.items() if stored.offset >= offset}
+    return active | await publisher_names(await broker.bucket(REGISTRY), topic)
 
 
 FLUSH_INTERVAL = 1.0
@@ -305,6 +296,6 @@ async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
         try:
             await broker.span(log_of(check_topic(topic)))
         except UnknownLog:
-            if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
+            if await topic_document(await broker.bucket(REGISTRY), topic) is None:
                 raise UnknownTopic("the topic is not registered and has no log", topic=topic) from None
             await broker.ensure_log(log_of(topic), [publisher_subjects(topic)])
