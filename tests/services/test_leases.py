@@ -13,7 +13,7 @@ from thinwire.errors import Superseded
 from thinwire.services.leased_service import LeasedService, LeasePolicy, choose_instance
 from thinwire.services.service_base import ServiceBase
 from thinwire.topics.bucket_follower import BucketFollower, leased
-from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
+from thinwire.topics.leases import LeaseDocument, Leases, heartbeat_key, lease_key, take
 
 TERM = 2.5
 
@@ -180,7 +180,9 @@ def test_epochs_increase_and_an_epoch_has_one_holder(steps):
 
 def translators(leases, now, *names):
     for number, name in enumerate(names, start=100):
-        leases.apply(BucketEntry(translator_key(name), LeaseDocument(name, beat=number).encode(), number), now)
+        leases.apply(
+            BucketEntry(heartbeat_key("translator", name), LeaseDocument(name, beat=number).encode(), number), now
+        )
 
 
 def test_topics_are_distributed_and_only_those_of_a_stopped_service_move():

@@ -27,6 +27,8 @@ from thinwire.topics.document_fields import Count, TokenOrEmpty, whole
 
 RENEWALS = 5
 """renewals per term"""
+EXPIRY_TERMS = 10
+"""terms without a heartbeat after which the heartbeat document of an instance may be deleted"""
 _LEASE = "lease."
 _MAX_EPOCH = (1 << 31) - 1
 
@@ -39,13 +41,8 @@ def lease_key(topic: str) -> str:
 
 
 def heartbeat_key(kind: str, name: str) -> str:
-    """Key of the heartbeat document of a service of some kind."""
+    """Key of the heartbeat document of an instance of a service; `kind` is "translator", for example."""
     return f"{kind}.{name}"
-
-
-def translator_key(name: str) -> str:
-    """Key of the heartbeat document of a translator."""
-    return heartbeat_key("translator", name)
 
 
 @dataclass(frozen=True)
@@ -114,9 +111,9 @@ class Leases:
         """Services with a heartbeat within the last term."""
         return {name for name, seconds in self._heartbeats(now).items() if seconds < self.term}
 
-    def find_expired(self, now: float, terms: float = 10.0) -> set[str]:
-        """Services without a heartbeat for this many terms."""
-        return {name for name, seconds in self._heartbeats(now).items() if seconds >= terms * self.term}
+    def find_expired(self, now: float) -> set[str]:
+        """Services without a heartbeat for `EXPIRY_TERMS` terms."""
+        return {name for name, seconds in self._heartbeats(now).items() if seconds >= EXPIRY_TERMS * self.term}
 
     def revision(self, topic: str) -> int:
         """The revision that a takeover of a topic's lease must state."""

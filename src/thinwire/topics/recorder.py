@@ -23,7 +23,7 @@ from typing import Literal
 from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
-from thinwire.topics.checkpoint_store import checkpoint_index_key, decode_index
+from thinwire.topics.checkpoint_store import CheckpointIndex, checkpoint_index_key
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
 from thinwire.topics.log_selection import LogSelection, newest_messages
 from thinwire.topics.names import (
@@ -121,8 +121,8 @@ async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> N
         entry = await bucket.get(checkpoint_index_key(topic))
         if entry is None or entry.value is None:
             return
-        complete = [one for one in decode_index(topic, entry.value) if one.complete]
-        pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(part)]
+        complete = [one for one in CheckpointIndex.decode(entry.value).checkpoints if one.complete]
+        pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(topic, part)]
         if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
             out.put_document(CHECKPOINTS, entry.key, entry.value)
             return

@@ -211,7 +211,8 @@ class Seeker:
             raise CorruptCheckpoint(detail, topic=self.selection.topic, offset=checkpoint.offset)
 
     async def _restore_decoder(self, checkpoint: Checkpoint, decoder: StreamDecoder) -> None:
-        data = await (await self._store()).read_part(checkpoint, self.selection.part_name(decoder.publisher))
+        name = self.selection.part_name(decoder.publisher)
+        data = await (await self._store()).read_part(self.selection.topic, checkpoint, name)
         await self.restore(decoder, data)
 
     async def restore(self, decoder: StreamDecoder, data: bytes) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from thinwire.brokers.protocol import LogSource
+from thinwire.brokers.protocol import LogSource, is_same_log
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
 from thinwire.spark.source.offset_plan import (
     ReadPartition,
@@ -261,7 +261,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _is_replaced(before: Position, end: Position) -> bool:
     """Return whether the log was created again since `before`. The end of a log never decreases."""
-    return end.offset < before.offset or not before.is_in(end.log_id)
+    return end.offset < before.offset or not is_same_log(before.log_id, end.log_id)
 
 
 class ThinwireDataSource(DataSource):

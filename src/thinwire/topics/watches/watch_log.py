@@ -79,7 +79,6 @@ class WatchLog:
             superseded=lambda _: Superseded("another evaluator has written to the log of the watch", watch=watch),
             on_retry=RetryWarnings(_log, lambda: f"cannot write the log of watch {watch}"),
             always_fenced=True,
-            allow_truncated=False,
         )
 
     @property
