@@ -15,7 +15,7 @@ from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.interned_values import source_text
 from thinwire.errors import PeerFault, UnknownLog
 from thinwire.schema import Event, Property, Schema
-from thinwire.topics.log_tables import LogTable
+from thinwire.topics.log_tables.log_table import LogTable
 from thinwire.topics.names import REGISTRY, data_subject, key_subject, log_of, publisher_in, schema_key, topic_key
 from thinwire.topics.topic_documents import TopicDocument, encode
 from thinwire.wire import Request, begins_round, join

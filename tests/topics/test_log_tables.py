@@ -14,7 +14,9 @@ from log_table_setup import TOPIC, MemorySource, Writing, expected, in_order, la
 
 from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import DataLoss, DemandError, UnknownTopic
-from thinwire.topics.log_tables import LogTable, Range, read_frames
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import Range
+from thinwire.topics.log_tables.raw_tables import read_frames
 from thinwire.topics.names import log_of
 
 LOG = log_of(TOPIC)

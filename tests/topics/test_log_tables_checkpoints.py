@@ -14,7 +14,7 @@ from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.log_tables import LogTable
+from thinwire.topics.log_tables.log_table import LogTable
 from thinwire.topics.names import CHECKPOINTS, FACTS, log_of, publisher_in
 from thinwire.topics.static_properties import Factoring, encode_facts, facts_key
 

@@ -46,7 +46,10 @@ from thinwire.spark.source.source_schema import (
     table_columns,
 )
 from thinwire.spark.source.state_spool import StateSpool
-from thinwire.topics.log_tables import LOG_REPLACED, LogTable, Range, read_frames, read_messages, read_topic, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import LOG_REPLACED, Range
+from thinwire.topics.log_tables.raw_tables import read_frames, read_messages
+from thinwire.topics.log_tables.source_broker import read_topic, span_of
 from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 

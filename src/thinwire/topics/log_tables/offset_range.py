@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage, is_same_log, run_inline
-from thinwire.codec import EventsMissed
 from thinwire.errors import DataLoss, PeerFault
 from thinwire.topics.log_tables.source_broker import SourceSeeker
 from thinwire.topics.names import is_key, publisher_in
@@ -51,6 +50,19 @@ def contiguous_blocks(block: Block, first: int) -> Iterator[Block]:
     for begin, end in pairwise([start, *gaps.tolist(), len(block.payloads)]):
         if begin < end:
             yield block.slice(begin, end)
+
+
+def read_contiguous(source: LogSource, log: str, present: Range, losses: Losses) -> Iterator[Block]:
+    """Yield the messages of a range in blocks without gaps between their offsets. Missing messages are recorded."""
+    expected = present.first
+    for block in source.read_blocks(log, present.first, present.last) if present else ():
+        for part in contiguous_blocks(block, expected):
+            if int(part.offsets[0]) > expected:
+                losses.record_removed(expected, int(part.offsets[0]) - 1)
+            expected = int(part.offsets[-1]) + 1
+            yield part
+    if expected <= present.last:
+        losses.record_removed(expected, present.last)
 
 
 def by_publisher(block: Block) -> dict[str, Block]:
@@ -118,10 +130,6 @@ class Losses:
         """Record messages that are not in the log."""
         self.removed += last - first + 1
         self._report(DataLoss("messages are no longer in the log", topic=self.topic, offset=first, last=last))
-
-    def record_missed(self, offset: int, missed: EventsMissed) -> None:
-        """Record a loss that a decoder found at this message."""
-        self.record_unreadable(offset, missed.publisher, missed.reason)
 
     def record_unreadable(self, offset: int, publisher: str, reason: str) -> None:
         """Record a message that cannot be decoded. The publisher's events are lost up to its next key frames."""

@@ -72,7 +72,7 @@ class RangeDecoder:
     """Decodes the blocks of a range in order.
 
     decoders: by publisher, in the state before the range; others are brought there when their first message arrives
-    first: the first offset of the range; next: the next expected offset
+    first: the first offset of the range
     has_gaps: offsets are missing in the log
     """
 
@@ -88,7 +88,7 @@ class RangeDecoder:
         has_gaps: bool,
     ) -> None:
         self.decoders = dict(decoders)
-        self.first = self.next = first
+        self._first = self._next = first
         self._seeker = seeker
         self._metadata = metadata
         self._projector = projector
@@ -101,9 +101,9 @@ class RangeDecoder:
     def decode(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a contiguous block, publisher by publisher."""
         first = int(block.offsets[0])
-        if first > self.next:
-            self._record_gap(first)
-        self.next = int(block.offsets[-1]) + 1
+        if first > self._next:
+            self._reset_decoders()
+        self._next = int(block.offsets[-1]) + 1
         messages_by_publisher = by_publisher(block)
         self._seek(messages_by_publisher.keys() - self.decoders.keys())
         for name, messages in messages_by_publisher.items():
@@ -112,9 +112,8 @@ class RangeDecoder:
             for schema, part in self._by_schema(name, messages):
                 yield from self._tables(name, schema, part)
 
-    def _record_gap(self, offset: int) -> None:
-        """Messages before `offset` are missing. They may be of any publisher, so every decoder is reset."""
-        self._losses.record_removed(self.next, offset - 1)
+    def _reset_decoders(self) -> None:
+        """Mark every decoder after a gap in the offsets: the missing messages may be of any publisher."""
         self._gap_found = True
         for decoder in self.decoders.values():
             decoder.mark_lost("gap")
@@ -125,7 +124,7 @@ class RangeDecoder:
             return
         fresh = TableDecoders(self._metadata, publishers, detect_gaps=self._has_gaps)
         found = run_inline(
-            self._seeker.seek(fresh, self.first, publishers=publishers, read_all=self._has_gaps)
+            self._seeker.seek(fresh, self._first, publishers=publishers, read_all=self._has_gaps)
         ).log_decoder.decoders
         for name in publishers:
             decoder = self.decoders[name] = found.get(name) or new_decoder(self._metadata, name)
@@ -200,7 +199,7 @@ class RangeDecoder:
         """Record a loss, except at key frames of a new incarnation: the log has all events of the one before."""
         index = int(np.searchsorted(messages.offsets, offset))
         if missed.reason != "restart" or not is_key(messages.subjects[index]):
-            self._losses.record_missed(offset, missed)
+            self._losses.record_unreadable(offset, missed.publisher, missed.reason)
 
 
 def _read_fingerprint(payload: bytes) -> bytes | None:

@@ -66,18 +66,13 @@ class TopicQuantities:
         self._time = _time_of(schema.time)
         self._inexact: set[tuple[str, str]] = set()
 
-    def read_message(
-        self, publisher: str, stored: StoredMessage, deliveries: Iterable[Delivery], current: Iterable[Event]
-    ) -> TopicReadings:
-        """Return the readings of a message.
-
-        current: the latest event of sources whose state the message contains without an event, as key frames do
-        """
+    def read_message(self, publisher: str, stored: StoredMessage, deliveries: Iterable[Delivery]) -> TopicReadings:
+        """Return the readings and notices of a message."""
         readings: list[EventReadings] = []
         notices: list[WatchNotice] = []
         complete: int | None = None
         stored_at = int(stored.time * MICROSECONDS)
-        for delivery in (*deliveries, *current):
+        for delivery in deliveries:
             if isinstance(delivery, Event):
                 reading = self._reading(publisher, delivery, stored_at, notices)
                 if reading is not None:

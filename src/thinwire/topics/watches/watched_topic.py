@@ -77,9 +77,11 @@ class WatchedTopic:
         """Return the readings of the next message; None if none arrives within `timeout` seconds."""
         assert self._reader is not None
         stored = await self._reader.next(timeout)
-        if stored is None:
-            await self._requests.request_missing(self._log_decoder, self._clock.now())
-            return None
+        readings = await self._read_message(stored) if stored is not None else None
+        await self._requests.request_missing(self._log_decoder, self._clock.now())
+        return readings
+
+    async def _read_message(self, stored: StoredMessage) -> TopicReadings:
         publisher, unreadable = publisher_in(stored.subject), list[WatchNotice]()
 
         def on_unreadable(fault: PeerFault) -> None:
@@ -89,10 +91,9 @@ class WatchedTopic:
         deliveries = await self._log_decoder.receive_and_fetch(
             stored, self._clock.now(), self._fetch_definition, on_unreadable
         )
-        readings = self._quantities.read_message(publisher, stored, deliveries, self._take_new_state(publisher))
+        deliveries = [*deliveries, *self._take_new_state(publisher)]
+        readings = self._quantities.read_message(publisher, stored, deliveries)
         self.last_received[publisher] = asyncio.get_running_loop().time()
-        if any(self._log_decoder.waiting()):
-            await self._requests.request_missing(self._log_decoder, self._clock.now())
         return readings._replace(notices=[*unreadable, *readings.notices])
 
     def done(self, readings: TopicReadings) -> None:
@@ -111,7 +112,7 @@ class WatchedTopic:
             log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.first - 1
         )
         stored = StoredMessage(self.first - 1, "", b"", last.time if last is not None else 0.0)
-        readings = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
+        readings = self._quantities.read_message(publisher, stored, self._take_new_state(publisher))
         entry = readings.entry
         # No message was read, so there is no watermark.
         return readings._replace(entry=LogEntry(entry.feed, entry.offset, entry.readings))
