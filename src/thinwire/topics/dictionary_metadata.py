@@ -72,7 +72,7 @@ class DictionaryMetadata:
         """Store a new dictionary and both documents, in an order in which every active dictionary is stored."""
         await self.write_stored(update.stored)
         if update.dictionary is not None and update.packed is not None:
-            await self.store.put_packed(update.dictionary.hash, update.packed)
+            await self.store.put(update.dictionary, update.packed)
         await self._write(active_dictionaries_key(self.topic), update.active)
 
     async def write_stored(self, stored: StoredDictionaries) -> None:

@@ -44,15 +44,10 @@ class DictionaryStore:
         """Bytes read from the store."""
         return self._blobs.bytes_read
 
-    async def put(self, dictionary: Dictionary, parent: Dictionary | None = None) -> PackedDictionary:
-        """Store a dictionary, as a difference from `parent` if that is smaller. Return the packed form."""
-        packed = pack(dictionary, parent)
-        await self.put_packed(dictionary.hash, packed)
-        return packed
-
-    async def put_packed(self, hash: bytes, packed: PackedDictionary) -> None:
-        """Store a packed dictionary."""
-        await self._blobs.put(dictionary_pieces(hash, packed.body))
+    async def put(self, dictionary: Dictionary, packed: PackedDictionary | None = None) -> None:
+        """Store a dictionary; `packed`: its packed form, such as a difference from its parent. Complete by default."""
+        packed = packed or pack(dictionary)
+        await self._blobs.put(dictionary_pieces(dictionary.hash, packed.body))
 
     async def get(self, hash: bytes, cached: FindDictionary | None = None) -> Dictionary | None:
         """Return the dictionary with this hash, or None. Raise CorruptDictionary if the stored one is damaged.

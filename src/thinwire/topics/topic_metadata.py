@@ -25,15 +25,12 @@ from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, config_key, key_subject, log_of, publisher_key
 from thinwire.topics.registry_client import find_schema, register_schema, schema_versions, topic_document
-from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key
+from thinwire.topics.static_properties import MAX_CACHED, Factoring, decode_facts, encode_facts, factored, facts_key
 from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode_entry
 from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
 from thinwire.wire import read
 from thinwire.wire.key_frame import read_head
-
-MAX_FACTS = 65_536
-"""sets of static facts in the cache, at most"""
 
 _log = logging.getLogger("thinwire.topics")
 
@@ -244,7 +241,7 @@ class TopicMetadata:
             if entry is None or entry.value is None:
                 raise UnknownFacts(topic=self.name, key=key)
             self._facts[key] = decode_facts(key, entry.value)
-            while len(self._facts) > MAX_FACTS:
+            while len(self._facts) > MAX_CACHED:
                 self._facts.popitem(last=False)
         return self._facts[key]
 
