@@ -29,7 +29,6 @@ RENEWALS = 5
 """renewals per term"""
 EXPIRY_TERMS = 10
 """terms without a heartbeat after which the heartbeat document of an instance may be deleted"""
-_LEASE = "lease."
 _MAX_EPOCH = (1 << 31) - 1
 
 _log = logging.getLogger("thinwire.topics")
@@ -37,7 +36,7 @@ _log = logging.getLogger("thinwire.topics")
 
 def lease_key(topic: str) -> str:
     """Key of the lease of a topic."""
-    return _LEASE + topic
+    return f"lease.{topic}"
 
 
 def heartbeat_key(kind: str, name: str) -> str:

@@ -13,7 +13,7 @@ from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
 from thinwire.topics.delivery_dedup import DeliveryDedup, Source
-from thinwire.topics.names import KEY_SUFFIX, publisher_in
+from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.position import Position, PublisherPositions, decode_envelope
 from thinwire.wire import read
 
@@ -49,7 +49,7 @@ class LogDecoder:
         self.decoders: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.dedup: DeliveryDedup | None = None
-        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = _no_properties
+        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = lambda decoder: ()
         self.changed_events: ChangedEvents | None = None
         self.current: StreamDecoder
         self._lookup = lookup
@@ -216,7 +216,7 @@ class ChannelDecoder(LogDecoder):
 
         The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.
         """
-        if not stored.subject.endswith(KEY_SUFFIX):
+        if not is_key(stored.subject):
             return False
         decoder = self.decoders.get(publisher_in(stored.subject))
         if decoder is None or decoder.state is not State.READY or decoder.decoder_state is None:
@@ -265,10 +265,6 @@ class ChannelDecoder(LogDecoder):
             reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
             if reached.offset >= self.began:
                 dedup.forget(publisher)
-
-
-def _no_properties(decoder: StreamDecoder) -> Collection[str]:
-    return ()
 
 
 async def resolve_and_retry(

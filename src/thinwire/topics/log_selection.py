@@ -24,8 +24,6 @@ from thinwire.topics.names import (
     publisher_subjects,
 )
 
-LOG_PART = "log/"
-"""prefix of the checkpoint parts that hold decoder snapshots of a topic log"""
 MAX_CONCURRENT = 64
 """broker requests in flight, at most"""
 POLL_INTERVAL = 1.0
@@ -62,19 +60,18 @@ class LogSelection(NamedTuple):
 
     def part_name(self, publisher: str) -> str:
         """Return the name of the checkpoint part with the decoder snapshot of a publisher."""
-        return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher
+        return f"class/{self.class_id}/{publisher}" if self.class_id else f"log/{publisher}"
 
 
-class PublisherOffsets:
+class PublisherOffsets(NamedTuple):
     """Offsets in a topic log, by publisher.
 
     newest: offset of the last message
     keys: offset at which the last key frame round starts
     """
 
-    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
-        self.newest = newest
-        self.keys = keys
+    newest: Mapping[str, int]
+    keys: Mapping[str, int]
 
     @classmethod
     async def find(cls, broker: Broker, topic: str) -> PublisherOffsets:

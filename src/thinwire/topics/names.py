@@ -91,10 +91,6 @@ def publisher_subjects(topic: str, publisher: str = "*") -> str:
     return f"tw.log.{topic}.{publisher}.*"
 
 
-KEY_SUFFIX = ".k"
-"""end of the subject of messages that start a key frame round"""
-
-
 @lru_cache(maxsize=4096)  # publishers reuse few subjects
 def publisher_in(subject: str) -> str:
     """Publisher in the subject of a log or channel message."""
@@ -103,7 +99,7 @@ def publisher_in(subject: str) -> str:
 
 def is_key(subject: str) -> bool:
     """Return True if messages with this subject start a key frame round."""
-    return subject.endswith(KEY_SUFFIX)
+    return subject.endswith(".k")
 
 
 def channel_log_of(topic: str) -> str:
@@ -200,11 +196,6 @@ class DocumentKind(StrEnum):
     SUBSCRIPTION = "subscription"
     PUBLISHER = "publisher"
 
-    @property
-    def is_per_topic(self) -> bool:
-        """Return True if a topic has one document of this kind, so that the key ends with the topic."""
-        return self in (DocumentKind.TOPIC, DocumentKind.CONFIG)
-
 
 class RegistryKey(NamedTuple):
     """Parts of a registry key. `name` is a fingerprint, a subscription's identity, a publisher's name, or empty."""
@@ -252,8 +243,10 @@ def parse_registry_key(key: str) -> RegistryKey:
         kind = DocumentKind(prefix)
     except ValueError:
         raise RegistryError(f"{key}: not a key of the registry", key=key, kinds=sorted(DocumentKind)) from None
-    topic, _, name = (rest, "", "") if kind.is_per_topic else rest.rpartition(".")
     try:
-        return RegistryKey(kind, check_topic(topic), name if kind.is_per_topic else check_name_token(name, "name"))
+        if kind in (DocumentKind.TOPIC, DocumentKind.CONFIG):
+            return RegistryKey(kind, check_topic(rest))
+        topic, _, name = rest.rpartition(".")
+        return RegistryKey(kind, check_topic(topic), check_name_token(name, "name"))
     except ConfigError as problem:
         raise RegistryError(f"{key}: {problem.detail}", key=key) from None

@@ -102,12 +102,11 @@ async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collect
 async def _put_with_parents(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
     """Record a dictionary and its chain of parents. Return how many there are."""
     for number in range(MAX_CHAIN):
-        entry = await bucket.get(hash.hex()) if hash else None
-        if entry is None or entry.value is None:
+        value = await _put_one(out, DICTIONARIES, bucket, hash.hex()) if hash else None
+        if value is None:
             return number
-        out.put_document(DICTIONARIES, entry.key, entry.value)
         await _put_all(out, DICTIONARIES, bucket, f"{hash.hex()}.*")
-        hash = parent_in(entry.value)
+        hash = parent_in(value)
     return MAX_CHAIN
 
 
@@ -123,7 +122,8 @@ async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> N
             return
         complete = [one for one in CheckpointIndex.decode(entry.value).checkpoints if one.complete]
         pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(topic, part)]
-        if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
+        missing = [key for key in pieces if await _put_one(out, CHECKPOINTS, bucket, key) is None]
+        if not missing:
             out.put_document(CHECKPOINTS, entry.key, entry.value)
             return
     raise Conflict("the checkpoints change faster than they can be read", topic=topic, attempts=ATTEMPTS)
@@ -135,12 +135,12 @@ async def _put_all(out: RecordingWriter, name: str, bucket: Bucket, pattern: str
             out.put_document(name, entry.key, entry.value)
 
 
-async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) -> bool:
+async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) -> bytes | None:
+    """Record a document and return its value; None if there is none."""
     entry = await bucket.get(key)
-    if entry is None or entry.value is None:
-        return False
-    out.put_document(name, key, entry.value)
-    return True
+    if entry is not None and entry.value is not None:
+        out.put_document(name, key, entry.value)
+    return entry.value if entry is not None else None
 
 
 Start = Literal["earliest", "latest"] | int | datetime

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -187,13 +187,11 @@ class TopicMetadata:
 
     async def wait_for_tolerances(self, tolerances: Mapping[str, float], timeout: float) -> bool:
         """Wait until the configuration of publishers meets these tolerances. Return False after the timeout."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout), aclosing(self.configurations()) as configurations:
                 async for config in configurations:
                     if config.wanted and self._meets(config, tolerances):
                         return True
-        except TimeoutError:
-            pass
         return not self.managed
 
     def initial_config(self, own: StreamConfig) -> StreamConfig:

@@ -64,7 +64,7 @@ class TopicPlan(Document):
         resolve(self.schema, self._demand)
 
     @property
-    def link_config(self) -> StreamConfig:
+    def stream_config(self) -> StreamConfig:
         """The stream configuration of a publisher without a registry."""
         return StreamConfig(version=0, demand=self._demand, **self.settings.stream)
 
@@ -73,7 +73,7 @@ class TopicPlan(Document):
         """The plan as arguments of `bus.publisher`."""
         return {
             "schema": self.schema,
-            "config": self.link_config,
+            "config": self.stream_config,
             "linger": self.linger,
             "max_batch": self.max_batch,
         }
