@@ -124,7 +124,7 @@ class LogDecoder:
 
     def _decode(self, decoder: StreamDecoder, message: bytes, offset: int, now: float) -> list[Delivery]:
         if self.dedup is not None and not self.dedup:
-            self.dedup = None  # kept until now: a cursor within the last message needs the entries it removed
+            self.dedup = None  # not before: a cursor within the last message needs the entries that it removed
         if self._only_changes and decoder.decoder_state is not None:
             hold = decoder.decoder_state.rules.hold
             decoder.include_suppressed = decoder.publisher in self._awaited or not hold
@@ -160,8 +160,9 @@ class ChannelDecoder(LogDecoder):
     positions: the log position that the channel has covered of each publisher; it stays where it is while the decoder
         of the publisher waits for a key frame
     only_matching: the channel contains the events that match a predicate and omits all others
-    began: the log offset up to which the reader had read everything before it started with this channel
-    position: the log position of the last message; previous: its publisher, and the position of that one before it
+    began: the log offset up to which the reader had read everything when it started with this channel
+    position: the log position of the last message
+    previous: the publisher of the last message, and its position before that message
     """
 
     def __init__(
@@ -212,9 +213,9 @@ class ChannelDecoder(LogDecoder):
         self.positions.note(publisher, position)
 
     def is_restarted_by(self, stored: StoredMessage) -> bool:
-        """Report whether the channel restarts with this message, in the same epoch and without what came before.
+        """Report whether the channel restarts with this message: key frames of the same epoch, after a gap.
 
-        The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.
+        The log had the same gap, or the channel was closed. The missing events can be read from the log.
         """
         if not is_key(stored.subject):
             return False
@@ -257,8 +258,8 @@ class ChannelDecoder(LogDecoder):
     def _forget_passed(self, dedup: DeliveryDedup) -> None:
         """Remove publishers whose channel has reached the end of what was read from the log.
 
-        Sources without a matching event would stay in the dedup state forever. Other channels may still send events
-        that were suppressed before that position.
+        Sources without a matching event would stay in the dedup state forever. A channel without a predicate may still
+        send events before that position, which it had suppressed.
         """
         for publisher in list(dedup.delivered):
             is_current = self.previous is not None and self.previous[0] == publisher

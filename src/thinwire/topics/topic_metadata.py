@@ -92,9 +92,10 @@ class TopicMetadata:
         register: bool = False,
         dictionaries: bool = False,
     ) -> TopicMetadata:
-        """Return a topic and register it if requested and if a registry runs. Without a schema it contains bytes.
+        """Return a topic. A new topic without a schema contains bytes.
 
-        dictionaries: let a dictionary trainer serve a topic that is registered now
+        register: register the topic first if a registry is running
+        dictionaries: enable dictionaries in the settings of a topic that is registered now
         """
         is_new = await topic_document(bucket, check_topic(name)) is None
         settings: dict[str, Any] = {"dictionaries": True} if is_new and dictionaries else {}
@@ -127,7 +128,7 @@ class TopicMetadata:
         return await (self._fetch_dictionary(name) if len(name) == HASH_BYTES else self._fetch_schema(name))
 
     def add_class(self, demand: DemandClass) -> None:
-        """Also recognise the schemas of a demand class: the projection of every version."""
+        """Also look up the schemas of a demand class: every version, reduced to the properties of the class."""
         self._classes.append(demand)
         for schema in list(self._schemas.values()):
             self._add_schema(schema)
@@ -195,9 +196,9 @@ class TopicMetadata:
         return not self.managed
 
     def initial_config(self, own: StreamConfig) -> StreamConfig:
-        """Return the configuration of a publisher before the registry's first one: the topic's settings.
+        """Return the configuration that a publisher uses until the registry has written one.
 
-        own: the publisher's own configuration; its demand is used unless the settings state a tolerance
+        own: the configuration of the publisher; its demand is used unless the settings of the topic state a tolerance
         """
         if self.document is None:
             return own
@@ -208,7 +209,7 @@ class TopicMetadata:
         return StreamConfig(own.version, demand_for(self.wire_schema, demand), **settings.stream)
 
     def factoring_of(self, fingerprint: bytes) -> Factoring | None:
-        """Return what joins events of this fingerprint with their static facts; None if they have no reference."""
+        """Return the `Factoring` of events with this fingerprint; None if they have no static properties."""
         original = self._originals.get(fingerprint)
         return Factoring(original) if original is not None else None
 

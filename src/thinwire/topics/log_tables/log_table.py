@@ -108,7 +108,7 @@ class ToleranceCheck:
         row = pc.index(coarse, True).as_py()
         raise DemandError(
             "the log is coarser than requested",
-            advice="Request a larger tolerance, or start behind this offset.",
+            advice="Request a larger tolerance, or start after this offset.",
             topic=self.topic,
             offset=batch.column("_offset")[row].as_py(),
             property=name,

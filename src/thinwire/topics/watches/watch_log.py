@@ -1,7 +1,7 @@
 """The log of a watch: notification records and, at intervals, state records.
 
-Every append is fenced, so an evaluator that lost its lease is refused with `Superseded`. Each record follows from the
-records before it; a reader of the log therefore receives every notification once, also across a takeover.
+Every append is fenced, so an evaluator that lost its lease is refused with `Superseded`. Its successor continues from
+the last record. A reader of the log therefore receives every notification once.
 
 A record is a JSON object. Under `.d` it holds the messages of one evaluation step, the notices of that step, and the
 offset of each topic log up to which it was read. Under `.k` it holds the complete state, from which another evaluator
