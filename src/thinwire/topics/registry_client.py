@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, BucketEntry
-from thinwire.codec import Demand, resolve
+from thinwire.codec import resolve
 from thinwire.codec.demand import check_names
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
 from thinwire.schema import Schema, compatible
@@ -162,9 +162,8 @@ async def _make_topic(
 def _check_settings(schema: Schema, settings: Settings) -> None:
     """Refuse settings that publishers of this schema cannot apply."""
     topic_key(schema.name)
-    demand = Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.encoding)
-    check_names(schema, demand)
-    resolve(factored(schema), demand_for(factored(schema), demand))
+    check_names(schema, settings.demand)
+    resolve(factored(schema), demand_for(factored(schema), settings.demand))
 
 
 def _read_topic(entry: BucketEntry | None) -> TopicDocument | None:

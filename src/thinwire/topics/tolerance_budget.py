@@ -69,7 +69,10 @@ def budget(schema: Schema, subscriptions: Iterable[SubscriptionDocument], settin
     problems = [
         f"{one.key}: no property {name}" for one in ordered for name in one.named_properties if name not in schema
     ]
-    documents = [*ordered, *_requests_of_retained_log(schema, settings)]
+    documents = [*ordered]
+    if settings.has_demand:  # the retained log requests its tolerance like a subscription
+        stated = settings.demand
+        documents.append(SubscriptionDocument(schema.name, "log", stated.tolerance, stated.default_tolerance))
     requests = [(document, _read_request(schema, document, problems)) for document in documents]
     amounts, idle = dict[str, Fraction](), set[str]()
     for p in sent_properties(schema):
@@ -136,13 +139,6 @@ def _read_request(schema: Schema, document: SubscriptionDocument, problems: list
                 if _selects(document, p.name):
                     problems.append(f"{document.key}: {problem}")
     return ToleranceVector(amounts)
-
-
-def _requests_of_retained_log(schema: Schema, settings: Settings) -> list[SubscriptionDocument]:
-    """A retained log with a tolerance in its settings requests that tolerance like a subscription."""
-    if not settings.retain or (settings.tolerance is None and settings.default_tolerance is None):
-        return []
-    return [SubscriptionDocument(schema.name, "log", settings.tolerance or {}, settings.default_tolerance or 0)]
 
 
 def _selects(document: SubscriptionDocument, name: str) -> bool:

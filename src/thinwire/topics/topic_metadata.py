@@ -203,9 +203,7 @@ class TopicMetadata:
         if self.document is None:
             return own
         settings = self.document.settings
-        has_tolerance = settings.tolerance is not None or settings.default_tolerance is not None
-        stated = settings.retain and has_tolerance
-        demand = budget(self.schema, [], settings).demand(self.schema, settings) if stated else own.demand
+        demand = budget(self.schema, [], settings).demand(self.schema, settings) if settings.has_demand else own.demand
         return StreamConfig(own.version, demand_for(self.wire_schema, demand), **settings.stream)
 
     def factoring_of(self, fingerprint: bytes) -> Factoring | None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from thinwire.brokers.protocol import Bucket
-from thinwire.codec import Demand, StreamConfig, resolve
+from thinwire.codec import StreamConfig, resolve
 from thinwire.errors import PlanError, SchemaError, ThinwireError
 from thinwire.schema import Schema, from_turtle
 from thinwire.topics.document import Document, stored_fields
@@ -61,12 +61,12 @@ class TopicPlan(Document):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_topic(self.schema.name)
-        resolve(self.schema, self._demand)
+        resolve(self.schema, self.settings.demand)
 
     @property
     def stream_config(self) -> StreamConfig:
         """The stream configuration of a publisher without a registry."""
-        return StreamConfig(version=0, demand=self._demand, **self.settings.stream)
+        return StreamConfig(version=0, demand=self.settings.demand, **self.settings.stream)
 
     @property
     def publishing(self) -> dict[str, Any]:
@@ -77,11 +77,6 @@ class TopicPlan(Document):
             "linger": self.linger,
             "max_batch": self.max_batch,
         }
-
-    @property
-    def _demand(self) -> Demand:
-        settings = self.settings
-        return Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.encoding)
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,16 @@ class Settings(StreamSettings):
         """Mode, predictor and minimum interval as arguments of `Demand`."""
         return {"mode": self.mode, "predictor": self.predictor, "min_interval": self.min_interval}
 
+    @property
+    def demand(self) -> Demand:
+        """The demand of a retained log without subscriptions."""
+        return Demand(self.tolerance or {}, self.default_tolerance or 0, **self.encoding)
+
+    @property
+    def has_demand(self) -> bool:
+        """True if the log is retained and the settings state its tolerance."""
+        return self.retain and (self.tolerance is not None or self.default_tolerance is not None)
+
 
 @dataclass(frozen=True)
 class _DemandDocument(Document):
