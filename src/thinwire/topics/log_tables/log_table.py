@@ -138,7 +138,7 @@ class ReadCounts:
 class LogTable:
     """One topic of a log source as a table.
 
-    fail_on_data_loss: raise `DataLoss` if messages are missing or cannot be decoded; else count them and continue
+    fail_on_data_loss: raise `DataLoss` if messages are missing or cannot be decoded; else log them and continue
     log_id: identity of the log that the ranges belong to; a log that was created again contains none of them
     demand: tolerances that the rows must meet; raises `DemandError` otherwise
     columns: the columns to make, by default all; ignored with a demand, which checks them

@@ -108,7 +108,7 @@ class RangeDecoder:
         self._seek(messages_by_publisher.keys() - self.decoders.keys())
         for name, messages in messages_by_publisher.items():
             if self._is_unreadable(name, messages):
-                self._losses.record_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
+                self._losses.report_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
             for schema, part in self._by_schema(name, messages):
                 yield from self._tables(name, schema, part)
 
@@ -163,9 +163,9 @@ class RangeDecoder:
     def _tables(self, publisher: str, schema: Schema, messages: Block) -> Iterator[pa.RecordBatch]:
         for decoded in self._decoded_rows(publisher, schema, messages):
             for offset, missed in decoded.missed:
-                self._record_missed(messages, offset, missed)
+                self._report_missed(messages, offset, missed)
             for odd in decoded.unfit:
-                self._losses.record_unfit(odd.offset, publisher, odd.property)
+                self._losses.report_unfit(odd.offset, publisher, odd.property)
             if decoded.batch.num_rows:
                 rows = self._drop_unknown_facts(publisher, schema, decoded.batch)
                 yield self._projector.project(publisher, schema, rows)
@@ -182,7 +182,7 @@ class RangeDecoder:
                 return
             except PeerFault as fault:
                 refused = reader.offset if reader.offset is not None else int(messages.offsets[-1])
-                self._losses.record_unreadable(refused, publisher, str(fault))
+                self._losses.report_unreadable(refused, publisher, str(fault))
                 after = int(np.searchsorted(messages.offsets, refused)) + 1
                 messages = messages.slice(after, len(messages.payloads))
 
@@ -191,15 +191,15 @@ class RangeDecoder:
         for key in self._projector.unknown_facts(schema, batch):
             affected = pc.equal(batch[FACTS_PROPERTY], key) if key is not None else batch[FACTS_PROPERTY].is_null()
             offset = batch.column("_offset")[pc.index(affected, True).as_py()].as_py()
-            self._losses.record_unreadable(offset, publisher, f"unknown facts {key!r}")
+            self._losses.report_unreadable(offset, publisher, f"unknown facts {key!r}")
             batch = batch.filter(pc.invert(pc.fill_null(affected, False)))
         return batch
 
-    def _record_missed(self, messages: Block, offset: int, missed: EventsMissed) -> None:
-        """Record a loss, except at key frames of a new incarnation: the log has all events of the one before."""
+    def _report_missed(self, messages: Block, offset: int, missed: EventsMissed) -> None:
+        """Report a loss, except at key frames of a new incarnation: the log has all events of the one before."""
         index = int(np.searchsorted(messages.offsets, offset))
         if missed.reason != "restart" or not is_key(messages.subjects[index]):
-            self._losses.record_unreadable(offset, missed.publisher, missed.reason)
+            self._losses.report_unreadable(offset, missed.publisher, missed.reason)
 
 
 def _read_fingerprint(payload: bytes) -> bytes | None:

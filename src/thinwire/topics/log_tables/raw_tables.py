@@ -84,7 +84,7 @@ def _frame_columns(topic: str, block: Block, losses: Losses) -> list[pa.Array]:
         try:
             found = split(payload)
         except PeerFault as fault:
-            losses.record_unreadable(int(block.offsets[message]), publisher_in(subject), str(fault))
+            losses.report_unreadable(int(block.offsets[message]), publisher_in(subject), str(fault))
             continue
         frames += found
         messages += [message] * len(found)
