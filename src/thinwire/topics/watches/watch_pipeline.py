@@ -81,10 +81,10 @@ def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
 
 
 class WatchDemands:
-    """The durable subscriptions of a watch to its topics, one each.
+    """The durable subscriptions of a watch to its topics, one each, for exact values of some properties.
 
     identity: the identity of the subscriptions
-    names: the watched properties, by topic
+    names: the properties, by topic
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class WatchDemands:
         for topic in self._topics.values():
             await topic.put_subscription(self._document(topic, clock.now()))
         waiting = [
-            topic.wait_for_tolerances(dict.fromkeys(self._exact(topic), 0.0), REGISTRY_TIMEOUT)
-            for topic in self._topics.values()
+            topic.wait_for_tolerances(dict.fromkeys(self._names[name], 0.0), REGISTRY_TIMEOUT)
+            for name, topic in self._topics.items()
         ]
         late = [name for name, applied in zip(self._topics, await asyncio.gather(*waiting), strict=True) if not applied]
         if late:
@@ -112,15 +112,10 @@ class WatchDemands:
             await topic.remove_subscription(self.identity)
 
     def _document(self, topic: TopicMetadata, now: float) -> SubscriptionDocument:
-        names = tuple(self._exact(topic))
+        names = tuple(self._names[topic.name])
         return SubscriptionDocument(
             topic.name, self.identity, exact=names, properties=names, durable=self.identity, since=now, log=True
         )
-
-    def _exact(self, topic: TopicMetadata) -> list[str]:
-        """Return the watched properties and the timestamp, which determines the order of events."""
-        stamp = topic.schema.time
-        return sorted({*self._names[topic.name], *([stamp.name] if stamp is not None else [])})
 
 
 class WatchPipeline:

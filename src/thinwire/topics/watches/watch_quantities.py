@@ -51,7 +51,7 @@ class TopicQuantities:
     The time of an event is its own timestamp if the schema declares the format (`iso:...`, `datetime`), otherwise the
     time at which the broker stored the message.
 
-    names: the watched properties
+    names: the watched properties and the timestamp, which determines the order of events
     """
 
     def __init__(self, topic: str, schema: Schema, condition: Condition) -> None:
@@ -62,7 +62,8 @@ class TopicQuantities:
                 name = quantity.property
                 watched = _WatchedProperty(quantity, tuple(name.split(".")), ticks_of(schema[name]))
                 self._watched.setdefault(quantity.source, []).append(watched)
-        self.names = sorted({quantity.property for quantity in condition.quantities if quantity.topic == topic})
+        stamp = [schema.time.name] if schema.time is not None else []
+        self.names = sorted({*stamp, *(q.property for q in condition.quantities if q.topic == topic)})
         self._time = _time_of(schema.time)
         self._inexact: set[tuple[str, str]] = set()
 
