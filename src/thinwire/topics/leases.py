@@ -4,8 +4,9 @@ The holder renews its lease five times per term, with a write that requires the 
 that has observed the same revision for a whole term, by its own clock, may take the lease over, with a write that
 requires that revision. Clocks of different machines are never compared, and of two takeovers the broker accepts one.
 
-A lease does not stop a paused holder from writing for a moment after it wakes. Fencing does: the epoch increases with
-every change of the holder and is part of every message, and a write requires the offset of the previous one.
+A process that was paused may write for a moment after its lease was taken over. Fencing limits this: the epoch
+increases with every change of the holder and is part of every message, and a write requires the offset of the previous
+one.
 
 >>> leases = Leases(term=2.5)
 >>> leases.apply(BucketEntry("lease.rooms", LeaseDocument("t1", epoch=4, beat=7).encode(), revision=12), now=100.0)

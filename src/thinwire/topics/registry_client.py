@@ -1,7 +1,7 @@
-"""Client side of the registry: register schemas, and write and remove documents of subscriptions and publishers.
+"""Client side of the registry: registers schemas, and reads and writes the documents of topics.
 
-Clients write their own documents. The service derives configurations from them. Topics can therefore be registered,
-published and subscribed while no service runs.
+Clients write their own documents. The registry service derives configurations from them. Clients can therefore
+register, publish and subscribe while no service is running.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ async def register_schema(bucket: Bucket, schema: Schema, settings: Settings | N
     for _ in range(ATTEMPTS):
         entry = await bucket.get(topic_key(schema.name))
         present = _read_topic(entry)
-        wanted = await _make_topic(bucket, schema, settings, present)
+        document = await _make_topic(bucket, schema, settings, present)
         await _store_schema(bucket, schema)
-        if wanted == present:
-            return wanted
+        if document == present:
+            return document
         try:
-            await bucket.put(wanted.key, encode(wanted), revision=entry.revision if entry is not None else NOTHING)
-            return wanted
+            await bucket.put(document.key, encode(document), revision=entry.revision if entry is not None else NOTHING)
+            return document
         except Conflict:
             continue
     raise Conflict("the topic is changed by others at the same time", topic=schema.name, attempts=ATTEMPTS)
@@ -74,12 +74,12 @@ async def topic_document(bucket: Bucket, topic: str) -> TopicDocument | None:
 
 async def find_schema(bucket: Bucket, topic: str, fingerprint: bytes | str) -> Schema | None:
     """The version of a topic's schema with this fingerprint, factored or not; None if there is none."""
-    wanted = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
-    found = decode_entry(await bucket.get(schema_key(topic, wanted)), Schema)
+    digits = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
+    found = decode_entry(await bucket.get(schema_key(topic, digits)), Schema)
     if found is not None:
         return found
     versions = await schema_versions(bucket, topic)
-    return next((schema for schema in versions if factored(schema).fingerprint.hex() == wanted), None)
+    return next((schema for schema in versions if factored(schema).fingerprint.hex() == digits), None)
 
 
 async def schema_versions(bucket: Bucket, topic: str) -> list[Schema]:

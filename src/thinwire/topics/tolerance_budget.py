@@ -71,8 +71,8 @@ def budget(schema: Schema, subscriptions: Iterable[SubscriptionDocument], settin
     ]
     documents = [*ordered]
     if settings.has_demand:  # the retained log requests its tolerance like a subscription
-        stated = settings.demand
-        documents.append(SubscriptionDocument(schema.name, "log", stated.tolerance, stated.default_tolerance))
+        demand = settings.demand
+        documents.append(SubscriptionDocument(schema.name, "log", demand.tolerance, demand.default_tolerance))
     requests = [(document, _read_request(schema, document, problems)) for document in documents]
     amounts, idle = dict[str, Fraction](), set[str]()
     for p in sent_properties(schema):

@@ -164,8 +164,8 @@ class RangeDecoder:
         for decoded in self._decoded_rows(publisher, schema, messages):
             for offset, missed in decoded.missed:
                 self._report_missed(messages, offset, missed)
-            for odd in decoded.unfit:
-                self._losses.report_unfit(odd.offset, publisher, odd.property)
+            for unfit in decoded.unfit:
+                self._losses.report_unfit(unfit.offset, publisher, unfit.property)
             if decoded.batch.num_rows:
                 rows = self._drop_unknown_facts(publisher, schema, decoded.batch)
                 yield self._projector.project(publisher, schema, rows)
