@@ -47,7 +47,7 @@ class Feed:
         """Bring the decoders to the offset `first`; they stay empty if that takes more than `max_messages` messages."""
         seeker = Seeker(self._broker, self.selection, fetch)
         self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=max_messages)).log_decoder
-        self.log_decoder.offset = self.offset = first - 1
+        self.offset = first - 1
 
     async def open(self, limit: int) -> None:
         """Start to read after the position; limit: messages that are fetched ahead."""

@@ -13,7 +13,7 @@ from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
 from thinwire.topics.delivery_dedup import DeliveryDedup, Source
-from thinwire.topics.names import is_key, publisher_in
+from thinwire.topics.names import KEY_SUFFIX, publisher_in
 from thinwire.topics.position import Position, PublisherPositions, decode_envelope
 from thinwire.wire import read
 
@@ -217,7 +217,7 @@ class ChannelDecoder(LogDecoder):
 
         The log had the same gap, or the channel was closed. The missing events can be read from the log.
         """
-        if not is_key(stored.subject):
+        if not stored.subject.endswith(KEY_SUFFIX):  # checked for every message of a channel
             return False
         decoder = self.decoders.get(publisher_in(stored.subject))
         if decoder is None or decoder.state is not State.READY or decoder.decoder_state is None:

@@ -91,6 +91,10 @@ def publisher_subjects(topic: str, publisher: str = "*") -> str:
     return f"tw.log.{topic}.{publisher}.*"
 
 
+KEY_SUFFIX = ".k"
+"""end of the subject of messages that start a key frame round"""
+
+
 @lru_cache(maxsize=4096)  # publishers reuse few subjects
 def publisher_in(subject: str) -> str:
     """Publisher in the subject of a log or channel message."""
@@ -99,7 +103,7 @@ def publisher_in(subject: str) -> str:
 
 def is_key(subject: str) -> bool:
     """Return True if messages with this subject start a key frame round."""
-    return subject.endswith(".k")
+    return subject.endswith(KEY_SUFFIX)
 
 
 def channel_log_of(topic: str) -> str:

@@ -107,6 +107,7 @@ class Seeker:
             found = SeekResult(decoders, _describe(start, offset - restored.first))
             ready = {name for name, decoder in decoders.decoders.items() if decoder.state is State.READY}
             unready = (names | decoders.decoders.keys()) - ready
+        found.log_decoder.offset = offset - 1
         _log.info("%s: seek to offset %d %s", self.selection.topic, offset, found.start_text)
         return found
 

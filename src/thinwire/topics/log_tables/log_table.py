@@ -157,7 +157,7 @@ class LogTable:
         self.topic = topic
         self.metadata = read_topic(source, topic)
         self.counts = ReadCounts()
-        self.losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
+        self._losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
         self._source = source
         self._log = log_of(topic)
         self._projector = TableProjector(topic, self.metadata, columns if demand is None else None)
@@ -181,16 +181,16 @@ class LogTable:
         """
         requested, span = Range(first, last), span_of(self._source, self._log)
         self.counts.requested += len(requested)
-        present = self.losses.clip(requested, span)
+        present = self._losses.clip(requested, span)
         seeker = SourceSeeker(self._source, self.metadata)
         decoders = self._restore(state, first, seeker) if state is not None and present.first == first else {}
         has_gaps = span.messages != span.last - span.first + 1
         self._end = None
         self._decoder = RangeDecoder(
-            seeker, self.metadata, self._projector, self.losses, decoders, present.first, has_gaps=has_gaps
+            seeker, self.metadata, self._projector, self._losses, decoders, present.first, has_gaps=has_gaps
         )
         try:
-            for block in read_contiguous(self._source, self._log, present, self.losses):
+            for block in read_contiguous(self._source, self._log, present, self._losses):
                 self.counts.read += len(block.payloads)
                 yield from self._checked(self._decoder.decode(block))
                 self._end = int(block.offsets[-1]), float(block.times[-1])

@@ -65,7 +65,7 @@ class WatchedTopic:
         seeker = Seeker(self._broker, LogSelection(self.topic), self._fetch_definition)
         found = await seeker.seek(self._log_decoder, first, max_messages=MAX_SEEK if new else None)
         self._log_decoder = found.log_decoder
-        self._log_decoder.offset, self.first = first - 1, first
+        self.first = first
         self._reader = await self._broker.read(
             log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], max_unacknowledged=PREFETCH
         )
