@@ -169,6 +169,8 @@ MIN_RATE = 0.01
 SIGNIFICANCE = 4.0
 """standard deviations from the expected number of messages that count as a change; with three, one of many topics would
 seem to have changed every few minutes"""
+VIOLATED_AFTER = 2.0
+"""seconds that a limit must be exceeded before the controller reacts"""
 PERSISTENT_AFTER = 15.0
 """seconds after which a violation is not explained by a backlog"""
 MAX_REPORT_AGE = 5.0
@@ -176,13 +178,9 @@ MAX_REPORT_AGE = 5.0
 
 
 class EdgeMonitor:
-    """The edge as hosts and subscribers report it.
+    """The edge as hosts and subscribers report it."""
 
-    timeout: seconds that a limit must be violated before the controller reacts
-    """
-
-    def __init__(self, state: EdgeState, timeout: float = 2.0) -> None:
-        self.timeout = timeout
+    def __init__(self, state: EdgeState) -> None:
         self._state = state
         self._violated_since: dict[str, float] = {}
 
@@ -210,14 +208,14 @@ class EdgeMonitor:
         return found
 
     def find_violated(self, now: float) -> set[str]:
-        """Return the topics whose limit has been violated for `timeout` seconds. Call it at every decision."""
+        """Return the topics whose limit has been exceeded for `VIOLATED_AFTER` seconds. Call it at every decision."""
         violated = {
             topic
             for topic, measured in self.measurements(now).items()
             if topic in self._state.topics and (measured.p90 or 0.0) > self._state.topics[topic].promise
         }
         self._violated_since = {topic: self._violated_since.get(topic, now) for topic in violated}
-        return {topic for topic, since in self._violated_since.items() if now - since >= self.timeout}
+        return {topic for topic, since in self._violated_since.items() if now - since >= VIOLATED_AFTER}
 
     def find_persistent(self, now: float) -> set[str]:
         """Return the topics whose limit has been violated for longer than a backlog explains."""

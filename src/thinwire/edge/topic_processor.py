@@ -11,9 +11,10 @@ from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
 from thinwire.edge.edge_documents import EdgeTopic, Seen, edge_log, edge_subject
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.latency_report import LatencyMeter, RateMeter
-from thinwire.edge.result_log import EdgeLetters, EdgePosition, ResultWriter
+from thinwire.edge.result_log import EdgePosition, ResultWriter
 from thinwire.edge.topic_worker import TopicWorker, WorkerOutcome
 from thinwire.errors import CorruptFrame, PayloadTooLarge
+from thinwire.topics.dead_letters import DeadLetters
 from thinwire.topics.leases import Lease
 
 POLL_INTERVAL = 0.2
@@ -30,7 +31,7 @@ class TopicProcessor:
     """
 
     def __init__(
-        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: EdgeLetters
+        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: DeadLetters
     ) -> None:
         self.document = document
         self.times, self.rate = LatencyMeter(), RateMeter()
@@ -116,7 +117,7 @@ class TopicProcessor:
         self._current_due = message.due
         outcome = await self._worker.process(message.body, self.document.seconds)
         self._current_due = None
-        self.times.observe(message.due, outcome.start, outcome.end, outcome.cpu)
+        self.times.observe(message.due, outcome.end, outcome.cpu)
         return outcome
 
     async def _store(self, offset: int, message: EdgeMessage, outcome: WorkerOutcome) -> None:
@@ -132,10 +133,22 @@ class TopicProcessor:
         except PayloadTooLarge as problem:
             outcome = replace(outcome, kind="garbage", body=str(problem).encode())
         if outcome.has_failed:
-            await self._letters.store(self.document, offset, identity, message.body, outcome)
+            await self._store_dead_letter(offset, identity, message.body, outcome)
         self.failed += outcome.has_failed
         self.done += not outcome.has_failed
         self._position.offset = offset
+
+    async def _store_dead_letter(self, offset: int, identity: str, body: bytes, outcome: WorkerOutcome) -> None:
+        """Store a message that could not be processed; neither message nor reason if it must stay at its host."""
+        near = self.document.near
+        await self._letters.store(
+            self.document.topic,
+            reason="" if near else outcome.body.decode("utf-8", "replace"),
+            error=outcome.kind,
+            event="stays at its host" if near else body.decode("utf-8", "replace"),
+            offset=offset,
+            id=identity,
+        )
 
     async def _wait_until_stored(self) -> None:
         task, self._storing = self._storing, None
