@@ -12,12 +12,13 @@ from typing import Any, Literal, Self, TypeVar
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, Bucket
+from thinwire.client.consumer import OnNotice
 from thinwire.client.local_services import run_services
 from thinwire.client.publisher import MAX_PENDING, Publisher
-from thinwire.client.subscription import OnNotice, Subscription
+from thinwire.client.subscription import Subscription
 from thinwire.client.subscription_request import Start, make_request
 from thinwire.client.watch import CURSOR, Watch
-from thinwire.client.watch_reader import forget_watcher, make_options
+from thinwire.client.watch_reader import make_options
 from thinwire.clock import Clock, WallClock
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.tolerance_vector import Tolerance
@@ -29,6 +30,7 @@ from thinwire.topics.registry_client import register_schema, remove_subscription
 from thinwire.topics.topic_documents import TopicDocument
 from thinwire.topics.topic_metadata import TopicMetadata, is_served
 from thinwire.topics.topic_settings import Settings
+from thinwire.topics.watches.watch_documents import watcher_key
 
 Part = TypeVar("Part", Publisher, Subscription, Watch)
 
@@ -292,7 +294,9 @@ class Bus(Connection):
 
     async def forget_watch(self, durable: str) -> None:
         """Remove a durable watch and its position."""
-        await forget_watcher(await self.broker.bucket(WATCHES), check_name_token(durable, "durable"))
+        bucket = await self.broker.bucket(WATCHES)
+        for entry in await bucket.entries(watcher_key("*", check_name_token(durable, "durable"))):
+            await bucket.delete(entry.key)
         await (await self.broker.bucket(CURSORS)).delete(f"{CURSOR}.{durable}")
 
     async def forget(self, topic: str, durable: str) -> None:

@@ -25,6 +25,7 @@ class Feed:
 
     offset: of the last message received, or of the one before the position
     is_fresh: no message was received yet
+    skip: events of the first message that were acknowledged before the last stop
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Feed:
         self.requests = requests or KeyFrameRequests(broker, selection.topic)
         self.offset = 0
         self.is_fresh = True
+        self.skip = 0
         self.reader: LogReader
         self._broker = broker
 

@@ -12,13 +12,11 @@ publisher, incarnation and ordinal.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.channel_status import ChannelStatus
 from thinwire.client.cursor import ChannelCursor, Cursor
 from thinwire.client.feed import ChannelFeed, Feed
 from thinwire.client.notices import Notice
@@ -71,52 +69,46 @@ class StartPosition(NamedTuple):
     cursor: Cursor | None = None
 
 
-class FirstFeed(NamedTuple):
-    """An open feed; skip: events of its first message that were acknowledged before the last stop."""
-
-    feed: Feed
-    skip: int
-
-
 class FeedSwitch:
     """Opens the log of a topic or the channel of a demand class at the right position, for one subscription.
 
     limit: messages that a reader fetches ahead
+    ends: of log and channel, while the log is read up to its end in order to enter the channel
     """
 
     def __init__(self, broker: Broker, topic: TopicMetadata, demand: DemandClass, limit: int) -> None:
+        self.ends: EndOffsets | None = None
         self._broker = broker
         self._topic = topic
         self._demand = demand
         self._limit = limit
         self._log = LogSelection(topic.name)
         self._channel = LogSelection(topic.name, demand.id)
-        self._ends: EndOffsets | None = None
         self._retry_at, self._retry_interval = 0.0, MIN_RETRY
 
     async def open_first(
-        self, start: StartPosition, status: ChannelStatus | None, on_notice: Callable[[Notice], None]
-    ) -> FirstFeed:
+        self, start: StartPosition, since: int | None, on_notice: Callable[[Notice], None], *, use_channel: bool
+    ) -> Feed:
         """Open the feed of a subscription that starts: the channel or the log, at the start position or the cursor.
 
-        status: of the channel of its demand class; None if it reads the log only
+        since: of the channel of its demand class; None while there is none
+        use_channel: False if the subscription reads the log only
         """
         cursor, demand = start.cursor, self._demand
         if cursor is not None and cursor.channel is not None:
-            return await self._resume(cursor, cursor.channel, on_notice, use_channel=status is not None)
+            return await self._resume(cursor, cursor.channel, on_notice, use_channel=use_channel)
         # A channel of matching events does not contain the current state of sources: it is read from the log.
-        if start.is_new and demand.where is None and status is not None and status.since is not None:
-            channel = await self._open_channel_at_end(start.first - 1, status.since)
+        if start.is_new and demand.where is None and since is not None:
+            channel = await self._open_channel_at_end(start.first - 1, since)
             if channel is not None:
-                return FirstFeed(channel, 0)
+                return channel
         feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
         if not start.is_new and await self._has_undecodable(feed):
             on_notice(RETENTION_LOSS)
-        if cursor is None:
-            return FirstFeed(feed, 0)
-        if cursor.delivered:
-            feed.log_decoder.dedup = DeliveryDedup(cursor.delivered)
-        return FirstFeed(feed, cursor.within)
+        if cursor is not None:
+            feed.skip = cursor.within
+            feed.log_decoder.dedup = DeliveryDedup(cursor.delivered) if cursor.delivered else None
+        return feed
 
     async def _open_log(self, first: int, max_messages: int | None = None) -> Feed:
         """Open the log at the offset `first`."""
@@ -152,24 +144,18 @@ class FeedSwitch:
 
     def is_due(self, feed: Feed, since: int, now: float) -> bool:
         """Report whether the log was read far enough, or the next attempt is due."""
-        ends = self._ends
-        if ends is None or ends.since != since:
+        if self.ends is None or self.ends.since != since:
             return now >= self._retry_at
-        return feed.offset >= ends.log
-
-    @property
-    def entry_offset(self) -> float:
-        """The log offset from which the channel can be entered; infinite while it is unknown."""
-        return self._ends.log if self._ends is not None else math.inf
+        return feed.offset >= self.ends.log
 
     async def enter_channel(self, feed: Feed, since: int, now: float) -> ChannelFeed | None:
         """Open the channel at a position up to which the log was read; None if that is not possible yet."""
-        ends, self._ends = self._ends, None
+        ends, self.ends = self.ends, None
         if ends is None or ends.since != since:
             ends = await self._read_ends(feed.offset, since)
             self._retry_at = now + MIN_RETRY
         if ends is None or feed.offset < ends.log:
-            self._ends = ends
+            self.ends = ends
             return None
         with suppress(BrokerUnavailable, UnknownLog):
             channel = await self._seek_channel(ends.channels + 1, PublisherPositions(feed.offset), since, MAX_SEEK)
@@ -195,20 +181,21 @@ class FeedSwitch:
 
     async def _resume(
         self, cursor: Cursor, position: ChannelCursor, on_notice: Callable[[Notice], None], *, use_channel: bool
-    ) -> FirstFeed:
+    ) -> Feed:
         """Open the channel at a stored position, or the log if the channel no longer has it."""
         is_same_class = position.class_id == self._demand.id
         channel = await self._resume_channel(position) if use_channel and is_same_class else None
         if channel is not None:
             channel.log_decoder.dedup = DeliveryDedup(cursor.delivered)
-            return FirstFeed(channel, position.within)
+            channel.skip = position.within
+            return channel
         found = await self.return_to_log(position.all_positions)
         # Events that the channel suppressed and had not delivered yet are lost with its state.
         has_lost_suppressed = self._demand.emit == "all" and self._demand.where is None
         if not found.is_complete or has_lost_suppressed or await self._has_undecodable(found.feed):
             on_notice(RETENTION_LOSS)
         found.feed.log_decoder.dedup = DeliveryDedup(cursor.delivered, found.ahead)
-        return FirstFeed(found.feed, 0)
+        return found.feed
 
     async def _has_undecodable(self, feed: Feed) -> bool:
         """Report whether the log has no key frames any more that the next messages of some publisher need."""
