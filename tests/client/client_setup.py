@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import thinwire as tw
-from thinwire.client.local_services import run_registry
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.schema import Event
 
@@ -58,7 +58,7 @@ async def bus_on(url: str, *, registry: bool = True, **options: Any) -> AsyncIte
             yield bus
             return
         async with tw.connect(url) as own, AsyncExitStack() as stack:
-            await run_registry(own.broker, WallClock(), stack)
+            await run_service("registry", own.broker, WallClock(), stack)
             yield bus
 
 

@@ -191,15 +191,14 @@ def _project(schema: Schema, projection: SchemaProjection) -> Step:
 
 def _select_properties(schema: Schema, properties: Collection[str]) -> Step:
     kept = always_delivered(schema) | set(properties)
-    bounds: dict[int, tuple[Any, dict[str, float | None]]] = {}
+    bound: Mapping[str, float | None] = {}
+    kept_bound: dict[str, float | None] = {}
 
     def bound_of(event: Event) -> dict[str, float | None]:
-        known = bounds.get(id(event.bound))
-        if known is None or known[0] is not event.bound:
-            bounds.clear()
-            known = event.bound, {name: bound for name, bound in event.bound.items() if name in kept}
-            bounds[id(event.bound)] = known
-        return known[1]
+        nonlocal bound, kept_bound
+        if event.bound is not bound:
+            bound, kept_bound = event.bound, {name: limit for name, limit in event.bound.items() if name in kept}
+        return kept_bound
 
     def select(event: Event) -> Event:
         if schema.nested:
