@@ -97,8 +97,6 @@ def test_inexact_values_are_reported_and_not_evaluated() -> None:
         async with tw.connect(f"memory://{topic}", services=False) as bus, AsyncExitStack() as stack:
             # Without a registry, the tolerance of the publisher applies.
             await run_service("watches", bus.broker, bus.clock, stack)
-                "watches", bus.broker, bus.clock, stack
-            )  # without a registry, the publisher's own tolerance applies
             await bus.register(schema, retain=True)
             watch = bus.watch(f"{topic}[A].price +- 1 or {topic}[A].volume +- 1", max_delay=0.1)
             async with watch as hits, bus.publisher(topic, tolerance={"price": 0.5}) as out:
