@@ -259,11 +259,15 @@ class Subscription(Consumer[Event]):
         # A batch is removed after it was delivered: the caller may be cancelled while static properties are fetched.
         while self._batches:
             batch = self._batches[0]
+            decoder = batch.decoder
             if batch.is_state:
                 events = await self._shape_state(opened, batch)
             else:
-                opened.monitor.check(batch)
-                events = await opened.shaper.shape(batch.decoder, batch.events, batch.offset, batch.changed_events)
+                if batch.events:
+                    opened.monitor.publishers.add(decoder.publisher)
+                if batch.notices or opened.monitor.checked_bounds.get(decoder.publisher) is not decoder.bound:
+                    opened.monitor.check(batch)
+                events = await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
             self._ready.extend(events)
             self._batches.popleft()
         if opened.reader.feed.skip:

@@ -53,6 +53,8 @@ class SubscriptionMonitor:
 
     on_notice: called for each notice
     is_resumed: the subscription continues at a cursor, so that events before its first ones can be missed
+    publishers: those of which events were received
+    checked_bounds: the bounds that `check` has compared, by publisher; it is called for others
     """
 
     def __init__(
@@ -67,10 +69,10 @@ class SubscriptionMonitor:
         self._topic = topic
         self._on_notice = on_notice
         self._is_resumed = is_resumed
-        self._publishers: set[str] = set()
+        self.publishers: set[str] = set()
         self._watermarks: dict[str, float] = {}
         self._skewed: set[str] = set()
-        self._checked_bounds: dict[str, Mapping[str, float | None]] = {}
+        self.checked_bounds: dict[str, Mapping[str, float | None]] = {}
         self._checked_versions: dict[str, tuple[StreamDecoder, int | None, int | None]] = {}
         self._reported_finer = False
         self._last_ordinals: dict[tuple[object, ...], int] = {}
@@ -84,23 +86,21 @@ class SubscriptionMonitor:
     def check(self, batch: FeedBatch) -> None:
         """Pass on the notices of a batch, and compare the bounds of its publisher if they have changed."""
         decoder = batch.decoder
-        if batch.events:
-            self._publishers.add(decoder.publisher)
         while batch.notices:
             notice = batch.notices.pop(0)  # a callback may raise: no notice is sent twice
             if isinstance(notice, Watermark):
                 self._update_watermark(notice, batch.time)
             if self._is_relevant(notice):
                 self._on_notice(notice)
-        if self._checked_bounds.get(decoder.publisher) is not decoder.bound and decoder.state is State.READY:
-            self._checked_bounds[decoder.publisher] = decoder.bound
+        if self.checked_bounds.get(decoder.publisher) is not decoder.bound and decoder.state is State.READY:
+            self.checked_bounds[decoder.publisher] = decoder.bound
             self._check_bounds(decoder, on_channel=batch.time is None)
 
     def _is_relevant(self, notice: Notice) -> bool:
         """Return whether a notice is about events after the start of the subscription."""
         if not isinstance(notice, EventsMissed) or notice.first is not None:
             return True
-        return self._is_resumed or notice.publisher in self._publishers
+        return self._is_resumed or notice.publisher in self.publishers
 
     def _update_watermark(self, mark: Watermark, stored_at: float | None) -> None:
         """Record a watermark, and compare the publisher's clock with the broker's.
