@@ -1,4 +1,4 @@
-"""Rejection of events that no message can contain, and their text in a dead letter."""
+"""Size limits of events and payloads, and the text of a rejected event in its dead letter."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def event_text(event: Any, schema: Schema) -> str:
 class PayloadLimit:
     """The limit of payloads, for topics without a schema.
 
-    serves: the topic has no schema
+    applies: the topic has no schema
 
     >>> from thinwire.schema import opaque
-    >>> PayloadLimit(opaque("machine.raw"), max_payload=65_536).of(bytearray(b"ok"))
+    >>> PayloadLimit(opaque("machine.raw"), max_payload=65_536).payload_of(bytearray(b"ok"))
     b'ok'
     """
 
     def __init__(self, schema: Schema, max_payload: int) -> None:
         self.topic = schema.name
-        self.serves = is_opaque(schema)
+        self.applies = is_opaque(schema)
         self.limit = min(max_payload - MESSAGE_OVERHEAD, MAX_PAYLOAD)
 
-    def of(self, event: Any) -> bytes | None:
+    def payload_of(self, event: Any) -> bytes | None:
         """Return the payload of an event; None for a mapping whose payload is not bytes."""
         if isinstance(event, Mapping) and event.keys() == {PAYLOAD}:
             event = event[PAYLOAD]

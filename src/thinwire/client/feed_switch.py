@@ -103,7 +103,7 @@ class FeedSwitch:
             if channel is not None:
                 return channel
         feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
-        if not start.is_new and await self._has_undecodable(feed):
+        if not start.is_new and await self._lacks_key_frames(feed):
             on_notice(RETENTION_LOSS)
         if cursor is not None:
             feed.skip = cursor.within
@@ -143,7 +143,7 @@ class FeedSwitch:
         return None
 
     def is_due(self, feed: Feed, since: int, now: float) -> bool:
-        """Report whether the log was read far enough, or the next attempt is due."""
+        """Return whether the log was read far enough, or the next attempt is due."""
         if self.ends is None or self.ends.since != since:
             return now >= self._retry_at
         return feed.offset >= self.ends.log
@@ -192,22 +192,22 @@ class FeedSwitch:
         found = await self.return_to_log(position.all_positions)
         # Events that the channel suppressed and had not delivered yet are lost with its state.
         has_lost_suppressed = self._demand.emit == "all" and self._demand.where is None
-        if not found.is_complete or has_lost_suppressed or await self._has_undecodable(found.feed):
+        if not found.is_complete or has_lost_suppressed or await self._lacks_key_frames(found.feed):
             on_notice(RETENTION_LOSS)
         found.feed.log_decoder.dedup = DeliveryDedup(cursor.delivered, found.ahead)
         return found.feed
 
-    async def _has_undecodable(self, feed: Feed) -> bool:
-        """Report whether the log has no key frames any more that the next messages of some publisher need."""
+    async def _lacks_key_frames(self, feed: Feed) -> bool:
+        """Return whether retention removed key frames that the next message of some publisher needs."""
         if (await self._broker.span(self._log.log)).first == 1:
             return False
         publishers = await self._publishers()
         decoders = feed.log_decoder.decoders
         unknown = [name for name in publishers if name not in decoders or decoders[name].state is not State.READY]
-        return any([await self._continues(publisher, feed.offset) for publisher in unknown])
+        return any([await self._needs_state(publisher, feed.offset) for publisher in unknown])
 
-    async def _continues(self, publisher: str, offset: int) -> bool:
-        """Report whether the next message of a publisher after `offset` is not the start of a key frame round."""
+    async def _needs_state(self, publisher: str, offset: int) -> bool:
+        """Return whether the next message of a publisher after `offset` does not start a key frame round."""
         subjects = [self._log.subjects(publisher)]
         if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
             return True  # the next one is not stored yet
@@ -244,7 +244,7 @@ class FeedSwitch:
         return None
 
     async def _covers_publishers(self, channel: ChannelFeed, feed: Feed) -> bool:
-        """Report whether the channel has the state of all publishers of the log; request it for missing ones."""
+        """Return whether the channel has the state of all publishers of the log; request it for missing ones."""
         complete = True
         for publisher, decoder in feed.log_decoder.decoders.items():
             is_ready = decoder.state is State.READY
@@ -258,7 +258,7 @@ class FeedSwitch:
         return complete
 
     async def _has_state_of(self, channel: ChannelFeed, publisher: str) -> bool:
-        """Report whether the channel has sent the state of a publisher since it was opened."""
+        """Return whether the channel has sent the state of a publisher since it was opened."""
         decoder = channel.log_decoder.decoders.get(publisher)
         if decoder is None or decoder.state is not State.READY:
             return False
@@ -270,7 +270,7 @@ class FeedSwitch:
         return newest is None or last is None or last.time < newest.time - INACTIVE_AFTER
 
     async def _is_silent(self, publisher: str, position: ChannelCursor) -> bool:
-        """Return whether the channel still has a message of a publisher, and none after a position."""
+        """Return whether the last message of a publisher in the channel is at or before a position."""
         last = await self._broker.last(self._channel.log, self._channel.subjects(publisher))
         return last is not None and last.offset <= position.offset
 
@@ -321,14 +321,14 @@ def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
         incarnation = (successor.incarnation or 0) if successor is not None else 0
         events = list[Event]()
         behind = delivered[publisher] = {}
-        for source, number, alias in _delivered_events(decoder, repeated.get(publisher, {})):
+        for source, number, row in _delivered_events(decoder, repeated.get(publisher, {})):
             last = max(number, repeated.get(publisher, {}).get(source, number))
             new_number = reached.get(source, EventNumber(0, 0))
             if new_number < last and last.incarnation >= incarnation:  # a feed has no events of past incarnations
                 behind[source] = last
             elif new_number.incarnation == last.incarnation and new_number.ordinal > last.ordinal:
-                if decoder is not None and decoder.state is State.READY and alias is not None:
-                    suppressed = _expand_suppressed(decoder, alias, new_number.ordinal - number.ordinal)
+                if decoder is not None and decoder.state is State.READY and row is not None:
+                    suppressed = _expand_suppressed(decoder, row, new_number.ordinal - number.ordinal)
                     events += [event for event in suppressed if event.ordinal > last.ordinal]
                 else:
                     gap = EventsMissed(publisher, source, last.ordinal + 1, new_number.ordinal, "gap")
@@ -362,15 +362,15 @@ def _last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, 
 
 
 def _known_events(decoder: StreamDecoder) -> dict[Source, EventNumber]:
-    return {source: number for source, number, alias in _last_events(decoder) if alias is not None}
+    return {source: number for source, number, row in _last_events(decoder) if row is not None}
 
 
-def _expand_suppressed(decoder: StreamDecoder, alias: int, skip: int) -> list[Event]:
+def _expand_suppressed(decoder: StreamDecoder, row: int, skip: int) -> list[Event]:
     """Return suppressed events of a source, expanded in bounded steps."""
     assert decoder.decoder_state is not None
     events: list[Event] = []
     while skip:
         part = min(skip, MAX_SKIP)
-        events += decoder.decoder_state.expand_suppressed(alias, part)
+        events += decoder.decoder_state.expand_suppressed(row, part)
         skip -= part
     return events

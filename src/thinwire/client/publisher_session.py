@@ -89,7 +89,7 @@ class PublisherSession:
         self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
         configured = document if document is not None else settings
         self.dictionaries.update(configured is not None and configured.dictionaries)
-        await self.outbox.drained(CLOSE_TIMEOUT)
+        await self.outbox.wait_until_stored(CLOSE_TIMEOUT)
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
         """Encode an event and queue its frames. A rejected event is stored as a dead letter."""
@@ -97,7 +97,7 @@ class PublisherSession:
         if outbox.is_blocked:
             await outbox.wait_for_capacity()
         try:
-            payload = self.payload_limit.of(event) if self.payload_limit.serves else None
+            payload = self.payload_limit.payload_of(event) if self.payload_limit.applies else None
             if payload is not None:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
@@ -115,7 +115,7 @@ class PublisherSession:
 
     async def publish_batch(self, events: list[Mapping[str, Any] | bytes]) -> int:
         """Encode events, in one step if possible, and return how many were accepted."""
-        if self.factoring is not None or self.payload_limit.serves:
+        if self.factoring is not None or self.payload_limit.applies:
             return await self._publish_each(events)
         outbox = self.outbox
         if outbox.is_blocked:
@@ -138,7 +138,7 @@ class PublisherSession:
         """Wait until everything published is stored, suppressed events included."""
         if self.encoder.has_unsent_suppressed:
             self.send(self.encoder.heartbeat(self._clock.now()))
-        await self.outbox.drained(timeout)
+        await self.outbox.wait_until_stored(timeout)
 
     async def close(self, timeout: float) -> None:
         """Flush and unregister."""

@@ -214,7 +214,7 @@ class Subscription(Consumer[Event]):
         try:
             self._last_read = self._clock.now()
             await topic.put_subscription(self._document())
-            tolerances = self.request.tolerances(topic.schema, deciding=True)
+            tolerances = self.request.tolerances(topic.schema, with_predicate=True)
             if not await topic.wait_for_tolerances(tolerances, REGISTRY_TIMEOUT):
                 _log.warning("%s: no answer from the registry; the demand is applied when it runs", self.topic)
         except BaseException:
@@ -266,7 +266,7 @@ class Subscription(Consumer[Event]):
                 if batch.events:
                     opened.monitor.publishers.add(decoder.publisher)
                 if batch.notices or opened.monitor.checked_bounds.get(decoder.publisher) is not decoder.bound:
-                    opened.monitor.check(batch)
+                    opened.monitor.check(batch, on_channel=opened.reader.is_on_channel)
                 events = await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
             self._ready.extend(events)
             self._batches.popleft()

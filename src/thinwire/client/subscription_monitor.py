@@ -83,7 +83,7 @@ class SubscriptionMonitor:
             return None
         return min(self._watermarks[name] for name in decoders)
 
-    def check(self, batch: FeedBatch) -> None:
+    def check(self, batch: FeedBatch, *, on_channel: bool) -> None:
         """Pass on the notices of a batch, and compare the bounds of its publisher if they have changed."""
         decoder = batch.decoder
         while batch.notices:
@@ -94,7 +94,7 @@ class SubscriptionMonitor:
                 self._on_notice(notice)
         if self.checked_bounds.get(decoder.publisher) is not decoder.bound and decoder.state is State.READY:
             self.checked_bounds[decoder.publisher] = decoder.bound
-            self._check_bounds(decoder, on_channel=batch.time is None)
+            self._check_bounds(decoder, on_channel=on_channel)
 
     def _is_relevant(self, notice: Notice) -> bool:
         """Return whether a notice is about events after the start of the subscription."""

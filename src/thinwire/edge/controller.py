@@ -133,16 +133,16 @@ class Controller(LeasedService[Leadership]):
         now = loop_time()
         view = self._monitor.view(self._hosts.running_instances(now), now)
         violated = self._monitor.find_violated(now)
-        homeless = {topic for topic in view.topics if view.at.get(topic) not in view.hosts} - view.pinned
-        if violated or homeless:
+        unplaced = view.unplaced()
+        if violated or unplaced:
             self._calm_since = now
         else:
             self.lacks_host = False
             self._adjust_model(view, now)
-        if now < self._paused_until and not homeless:
+        if now < self._paused_until and not unplaced:
             return
         decider = MoveDecider(self._feedback.model, self.k)
-        if violated or homeless:
+        if violated or unplaced:
             persistent = self._monitor.find_persistent(now)
             moves = decider.find_moves(view, violated, persistent)
             self._report_shortage(persistent if not moves else set(), now)

@@ -124,7 +124,7 @@ class Assignment(Document):
 
 
 @dataclass(frozen=True)
-class Seen(Document):
+class TopicMeasurements(Document):
     """Measurements of one topic by a host or a subscriber.
 
     p90: latency in seconds that 90% of the messages did not exceed, waiting ones included; None without messages
@@ -150,7 +150,7 @@ class EdgeReport(Document):
 
     name: Token
     beat: Count
-    topics: Annotated[Mapping[str, Seen], mapping_of(nested(Seen))]
+    topics: Annotated[Mapping[str, TopicMeasurements], mapping_of(nested(TopicMeasurements))]
 
 
 def _check_load(document: EdgeTopic | EdgeHostDocument) -> None:

@@ -14,7 +14,7 @@ import math
 from collections import deque
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge.edge_documents import EDGE_REPORTS, EdgeReport, Seen
+from thinwire.edge.edge_documents import EDGE_REPORTS, EdgeReport, TopicMeasurements
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.topics.names import check_name_token
 
@@ -104,6 +104,6 @@ class EdgeReporter:
     async def report(self, now: float) -> None:
         """Store a report. Call it about every second."""
         self._beat += 1
-        topics = {topic: Seen(p90=meter.p90(now)) for topic, meter in self._meters.items()}
+        topics = {topic: TopicMeasurements(p90=meter.p90(now)) for topic, meter in self._meters.items()}
         report = EdgeReport(self.name, self._beat, topics)
         await (await self._broker.bucket(EDGE_REPORTS)).put(self.name, report.encode())

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
-from thinwire.edge.edge_documents import EdgeTopic, Seen, edge_log, edge_subject
+from thinwire.edge.edge_documents import EdgeTopic, TopicMeasurements, edge_log, edge_subject
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.latency_report import LatencyMeter, RateMeter
 from thinwire.edge.result_log import EdgePosition, ResultWriter
@@ -27,19 +27,19 @@ class TopicProcessor:
     """The work on one topic under a lease.
 
     source: broker with the input log
-    home: broker of the hub, with results, positions and leases
+    hub: broker with results, positions and leases
     """
 
     def __init__(
-        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: DeadLetters
+        self, source: Broker, hub: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: DeadLetters
     ) -> None:
         self.document = document
         self.times, self.rate = LatencyMeter(), RateMeter()
         self.done = self.failed = self.repeated = self.backlog = 0
         self._source, self._lease = source, lease
         self._worker, self._letters = worker, letters
-        self._results = ResultWriter(home, document.topic, document.output)
-        self._position = EdgePosition(home, document.topic, lease.epoch)
+        self._results = ResultWriter(hub, document.topic, document.output)
+        self._position = EdgePosition(hub, document.topic, lease.epoch)
         self._storing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._current_due: float | None = None
@@ -52,11 +52,18 @@ class TopicProcessor:
         """End `run` after the current message."""
         self._stopping.set()
 
-    def measurements(self, now: float) -> Seen:
+    def measurements(self, now: float) -> TopicMeasurements:
         """Return the recent measurements."""
-        interval, rate = self.times.interval(now), self.rate.rate
-        p90 = self.times.p90(now, self._current_due)
-        return Seen(p90, rate, interval, self.backlog, self.done, self.failed, self.repeated, self.rate.span)
+        return TopicMeasurements(
+            p90=self.times.p90(now, self._current_due),
+            rate=self.rate.rate,
+            interval=self.times.interval(now),
+            backlog=self.backlog,
+            done=self.done,
+            failed=self.failed,
+            repeated=self.repeated,
+            span=self.rate.span,
+        )
 
     async def sample_log(self, now: float) -> None:
         """Sample the end of the input log for rate and backlog."""

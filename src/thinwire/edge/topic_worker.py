@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from thinwire.edge import worker_process as inside
+from thinwire.edge import worker_process
 from thinwire.errors import FunctionUnusable
 
 LOAD_TIMEOUT = 60.0
@@ -28,11 +28,11 @@ _log = logging.getLogger("thinwire.edge")
 
 Kind = Literal["result", "nothing", "raised", "garbage", "memory", "hung", "died"]
 _KINDS: dict[int, Kind] = {
-    inside.RESULT: "result",
-    inside.NOTHING: "nothing",
-    inside.RAISED: "raised",
-    inside.GARBAGE: "garbage",
-    inside.MEMORY: "memory",
+    worker_process.RESULT: "result",
+    worker_process.NOTHING: "nothing",
+    worker_process.RAISED: "raised",
+    worker_process.GARBAGE: "garbage",
+    worker_process.MEMORY: "memory",
 }
 
 
@@ -113,14 +113,14 @@ class ProcessWorker:
         except BaseException:
             await self.close()
             raise
-        if status == inside.RAISED:
+        if status == worker_process.RAISED:
             await self.close()
             raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
 
     async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         await self.start()
         await self._load_model(seconds)
-        return await self._exchange(inside.MESSAGE, body, seconds)
+        return await self._exchange(worker_process.MESSAGE, body, seconds)
 
     async def close(self) -> None:
         """Kill the process."""
@@ -132,7 +132,7 @@ class ProcessWorker:
         if model is None or model in (self._loaded_model, self._rejected_model):
             return
         self._rejected_model = model
-        outcome = await self._exchange(inside.MODEL, model, seconds)
+        outcome = await self._exchange(worker_process.MODEL, model, seconds)
         if outcome.has_failed:
             _log.warning("function %s rejects its model: %s", self.function, outcome.body.decode("utf-8", "replace"))
             await self.start()
@@ -158,7 +158,7 @@ class ProcessWorker:
     async def _request(self, kind: int, body: bytes) -> WorkerOutcome:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(inside.REQUEST.pack(kind, len(body)) + body)
+        self._process.stdin.write(worker_process.REQUEST.pack(kind, len(body)) + body)
         await self._process.stdin.drain()
         _, outcome = await self._read_answer()
         if outcome.kind == "memory":
@@ -168,8 +168,8 @@ class ProcessWorker:
     async def _read_answer(self) -> tuple[int, WorkerOutcome]:
         assert self._process is not None
         assert self._process.stdout is not None
-        head = await self._process.stdout.readexactly(inside.ANSWER.size)
-        status, start, end, cpu, length = inside.ANSWER.unpack(head)
+        head = await self._process.stdout.readexactly(worker_process.ANSWER.size)
+        status, start, end, cpu, length = worker_process.ANSWER.unpack(head)
         if length > MAX_RESULT:
             await self.close()
             reason = f"result of {length} bytes is above the limit of {MAX_RESULT}"
@@ -186,7 +186,7 @@ class ProcessWorker:
             environment["PYTHONPATH"] = os.pathsep.join(folders)
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            str(Path(inside.__file__)),
+            str(Path(worker_process.__file__)),
             self.function,
             str(self.megabytes),
             str(os.getpid()),

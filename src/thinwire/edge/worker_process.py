@@ -1,7 +1,8 @@
 """The worker process: runs one function, one message at a time. Run as a script; it imports nothing of thinwire.
 
-Requests arrive on standard input. Answers go to what was standard output; the function's own output goes to standard
-error, the log of the host. The process ends with its host: by signal on Linux, elsewhere at the end of its input.
+Requests are read from standard input, answers are written to standard output. What the function prints is redirected to
+standard error, which is the log of the host. The process ends with its host: by a signal on Linux, elsewhere at the end
+of its input.
 
     request:  kind (1 byte: a message or a model), length (4), body
     answer:   status (1), start, end, processor seconds (8 each), length (4), body
