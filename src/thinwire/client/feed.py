@@ -58,6 +58,11 @@ class Feed:
             self.selection.log, first=self.offset + 1, subjects=subjects, max_unacknowledged=limit
         )
 
+    async def last_offset(self) -> int:
+        """Return the offset of the last stored message; 0 if there is none."""
+        newest = await self._broker.last(self.selection.log, self.selection.subjects())
+        return newest.offset if newest is not None else 0
+
     async def close(self) -> None:
         await self.reader.close()
 

@@ -65,7 +65,6 @@ class FeedReader:
         changed_properties: Callable[[StreamDecoder], Collection[str]],
     ) -> None:
         self.feed: Feed
-        self._broker = broker
         self._topic = topic
         self._demand = demand
         self._on_notice = on_notice
@@ -231,8 +230,7 @@ class FeedReader:
         is_silent = now - self._last_message >= MIN_POLL
         stored_offset = await self._status.poll(now, self._last_message) if is_silent else None
         if stored_offset and not any(feed.log_decoder.waiting()):
-            newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
-            if newest is None or newest.offset <= feed.offset:
+            if await feed.last_offset() <= feed.offset:
                 feed.log_decoder.positions.complete_to(stored_offset)
         if self._must_leave_channel or self._status.since != feed.since:
             self._start_switch(self._return_to_log(feed))
@@ -270,8 +268,7 @@ class FeedReader:
         stored_offset = await self._status.request_stored_offset()
         if stored_offset is None or stored_offset < log_offset:
             return None
-        newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
-        return newest.offset if newest is not None else 0
+        return await feed.last_offset()
 
     def _finish_catch_up(self, baseline: ChangeBaseline) -> None:
         if baseline.finish_switch():

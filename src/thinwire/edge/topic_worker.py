@@ -87,7 +87,6 @@ class ProcessWorker:
         self.megabytes = megabytes
         self.path = tuple(path)
         self.model = model
-        self.starts = 0
         self._loaded_model: bytes | None = None
         self._rejected_model: bytes | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -104,7 +103,9 @@ class ProcessWorker:
         self._process = await self._spawn()
         try:
             async with asyncio.timeout(LOAD_TIMEOUT):
-                status, outcome = await self._read_answer()
+                outcome = await self._read_answer()
+            if outcome.kind == "raised":
+                raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
         except (TimeoutError, asyncio.IncompleteReadError):
             await self.close()
             raise FunctionUnusable(
@@ -113,9 +114,6 @@ class ProcessWorker:
         except BaseException:
             await self.close()
             raise
-        if status == worker_process.RAISED:
-            await self.close()
-            raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
 
     async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         await self.start()
@@ -160,12 +158,12 @@ class ProcessWorker:
         assert self._process.stdin is not None
         self._process.stdin.write(worker_process.REQUEST.pack(kind, len(body)) + body)
         await self._process.stdin.drain()
-        _, outcome = await self._read_answer()
+        outcome = await self._read_answer()
         if outcome.kind == "memory":
             await self.close()
         return outcome
 
-    async def _read_answer(self) -> tuple[int, WorkerOutcome]:
+    async def _read_answer(self) -> WorkerOutcome:
         assert self._process is not None
         assert self._process.stdout is not None
         head = await self._process.stdout.readexactly(worker_process.ANSWER.size)
@@ -173,12 +171,11 @@ class ProcessWorker:
         if length > MAX_RESULT:
             await self.close()
             reason = f"result of {length} bytes is above the limit of {MAX_RESULT}"
-            return status, WorkerOutcome("garbage", reason.encode(), start, end, cpu)
+            return WorkerOutcome("garbage", reason.encode(), start, end, cpu)
         body = await self._process.stdout.readexactly(length)
-        return status, WorkerOutcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
+        return WorkerOutcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
-        self.starts += 1
         self._loaded_model = None
         folders = [*self.path, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {name: value for name, value in os.environ.items() if name not in PRIVATE_VARIABLES}
