@@ -229,9 +229,8 @@ class FeedReader:
             self._last_message = now
         is_silent = now - self._last_message >= MIN_POLL
         stored_offset = await self._status.poll(now, self._last_message) if is_silent else None
-        if stored_offset and not any(feed.log_decoder.waiting()):
-            if await feed.last_offset() <= feed.offset:
-                feed.log_decoder.positions.complete_to(stored_offset)
+        if stored_offset and not any(feed.log_decoder.waiting()) and await feed.last_offset() <= feed.offset:
+            feed.log_decoder.positions.complete_to(stored_offset)
         if self._must_leave_channel or self._status.since != feed.since:
             self._start_switch(self._return_to_log(feed))
 
