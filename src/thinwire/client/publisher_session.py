@@ -74,12 +74,11 @@ class PublisherSession:
         self._name = name
         self._dead_letters = DeadLetters(broker, name)
         self.listeners: list[Listener] = []
-        self._document = document
+        self._settings = document or (topic.document.settings if topic.document is not None else None)
         self._request: Request | None = None
 
     async def start(self) -> None:
         """Register, send the first key frames, and start to answer requests."""
-        document, settings = self._document, self.topic.document.settings if self.topic.document is not None else None
         await self.topic.put_publisher(self._name, self.encoder.incarnation, self._clock.now())
         self.send(self.encoder.start(self._clock.now()))
         self.outbox.start()
@@ -87,8 +86,7 @@ class PublisherSession:
             self.listeners.append(await self._broker.listen(subject, self._on_request))
         self.tasks.start(self._poll(), f"publisher {self.topic.name} {self._name}")
         self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
-        configured = document if document is not None else settings
-        self.dictionaries.update(configured is not None and configured.dictionaries)
+        self.dictionaries.update(self._settings is not None and self._settings.dictionaries)
         await self.outbox.wait_until_stored(CLOSE_TIMEOUT)
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
