@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from thinwire.brokers.protocol import Broker, Listener
-from thinwire.client.cursor import CursorStore
+from thinwire.client.cursor import Cursor, CursorStore
 from thinwire.client.notices import Notice
 from thinwire.client.subscription_monitor import OutageMonitor
 from thinwire.clock import Clock
@@ -66,6 +66,17 @@ class Consumer(ABC, Generic[T]):
 
     @abstractmethod
     async def close(self, *, failed: bool = False) -> None: ...
+
+    async def _open_cursor(self, topic: str, durable: str | None) -> Cursor | None:
+        """Take over the cursor of a durable consumer, and return it; None if there is none."""
+        if durable is None:
+            return None
+        self._cursor_store, cursor = await CursorStore.open(self._broker, topic, durable, every=self._ack_every)
+        return cursor
+
+    async def _write_cursor(self, cursor: Cursor) -> None:
+        if self._cursor_store is not None:
+            await self._cursor_store.save(cursor, self._clock.now())
 
     def _notify(self, notice: Notice) -> None:
         if not isinstance(notice, Watermark):

@@ -209,7 +209,7 @@ class FeedSwitch:
     async def _needs_state(self, publisher: str, offset: int) -> bool:
         """Return whether the next message of a publisher after `offset` does not start a key frame round."""
         subjects = [self._log.subjects(publisher)]
-        if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
+        if await self._last(publisher) <= offset:
             return True  # the next one is not stored yet
         reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, max_unacknowledged=1)
         try:
@@ -277,8 +277,8 @@ class FeedSwitch:
     async def _publishers(self) -> set[str]:
         return {publisher_in(subject) for subject in await self._broker.subjects(self._log.log, self._log.subjects())}
 
-    async def _last(self, publisher: str, up_to: int) -> int:
-        """Return the offset of the last message of a publisher in the log, 0 if there is none."""
+    async def _last(self, publisher: str, up_to: int | None = None) -> int:
+        """Return the offset of the last message of a publisher in the log, at most `up_to`; 0 if there is none."""
         stored = await self._broker.last(self._log.log, self._log.subjects(publisher), up_to=up_to)
         return stored.offset if stored is not None else 0
 

@@ -16,7 +16,6 @@ from thinwire.client.publisher_session import CLOSE_TIMEOUT, PublisherSession
 from thinwire.clock import Clock
 from thinwire.codec import Counts, StreamConfig, StreamEncoder
 from thinwire.codec.kernel_warmup import warm_up
-from thinwire.dictionaries import Dictionary
 from thinwire.errors import TransportClosed
 from thinwire.schema import Event
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -158,16 +157,6 @@ class Publisher:
         while batch := list(islice(remaining, BATCH_EVENTS)):
             accepted += await self.session.publish_batch(batch)
         return accepted
-
-    async def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> None:
-        """Store a dictionary and pack with it: see `StreamEncoder.use`."""
-        session = self.session
-        await session.topic.store_dictionary(dictionary)
-        session.send(session.encoder.use(dictionary, slot, expires))
-
-    def drop(self, slot: int) -> None:
-        """Stop to pack with the dictionary of a slot."""
-        self.session.encoder.drop(slot)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until all published events are stored, suppressed ones included.

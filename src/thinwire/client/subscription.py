@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.consumer import POLL_INTERVAL, Consumer, OnNotice, answer_probes
-from thinwire.client.cursor import Cursor, CursorStore
+from thinwire.client.cursor import Cursor
 from thinwire.client.event_shaper import EventShaper
 from thinwire.client.feed import Feed, FeedBatch
 from thinwire.client.feed_reader import FeedReader
@@ -120,11 +120,6 @@ class Subscription(Consumer[Event]):
         """Bytes of dictionaries that were fetched."""
         return self._opened.topic.dictionary_bytes if self._opened is not None else 0
 
-    @property
-    def watermark(self) -> float | None:
-        """The time in seconds up to which all publishers are complete; None while it is unknown."""
-        return self._opened.monitor.watermark(self._opened.reader.decoders) if self._opened is not None else None
-
     async def open(self) -> None:
         """Register the demand and seek to the start position."""
         if self._opened is not None or self._closed:
@@ -184,16 +179,11 @@ class Subscription(Consumer[Event]):
             raise
 
     async def _start_position(self) -> StartPosition:
-        cursor, durable = None, self.request.durable
-        if durable is not None:
-            self._cursor_store, cursor = await CursorStore.open(
-                self._broker, self.topic, durable, every=self._ack_every
-            )
+        cursor = await self._open_cursor(self.topic, self.request.durable)
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._first_offset(span.first, span.last + 1)
-            if self._cursor_store is not None:
-                await self._cursor_store.save(Cursor(first - 1), self._clock.now())
+            await self._write_cursor(Cursor(first - 1))
             return StartPosition(first, self.request.start == "latest")
         if cursor.channel is None and cursor.offset + 1 < span.first:
             self._notify(RETENTION_LOSS)
@@ -301,8 +291,8 @@ class Subscription(Consumer[Event]):
     async def _save_cursor(self, *, failed: bool = False) -> None:
         """Write the position up to which all events are acknowledged, once a message was received."""
         feed = self._opened.reader.feed if self._opened is not None else None
-        if self._cursor_store is not None and feed is not None and not feed.is_fresh:
-            await self._cursor_store.save(self._next_cursor(feed, failed), self._clock.now())
+        if feed is not None and not feed.is_fresh:
+            await self._write_cursor(self._next_cursor(feed, failed))
 
     def _next_cursor(self, feed: Feed, failed: bool) -> Cursor:
         """Return the position after the last message, or within it if not all of its events are acknowledged."""

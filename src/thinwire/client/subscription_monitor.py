@@ -1,4 +1,4 @@
-"""Checks that lead to notices: bounds, clocks, watermarks, and the connection to the broker."""
+"""Checks that lead to notices: bounds, clocks, and the connection to the broker."""
 
 from __future__ import annotations
 
@@ -70,26 +70,19 @@ class SubscriptionMonitor:
         self._on_notice = on_notice
         self._is_resumed = is_resumed
         self.publishers: set[str] = set()
-        self._watermarks: dict[str, float] = {}
         self._skewed: set[str] = set()
         self.checked_bounds: dict[str, Mapping[str, float | None]] = {}
         self._checked_versions: dict[str, tuple[StreamDecoder, int | None, int | None]] = {}
         self._reported_finer = False
         self._last_ordinals: dict[tuple[object, ...], int] = {}
 
-    def watermark(self, decoders: Mapping[str, StreamDecoder]) -> float | None:
-        """Return the time up to which every publisher is complete; None while it is unknown."""
-        if not decoders or any(name not in self._watermarks for name in decoders):
-            return None
-        return min(self._watermarks[name] for name in decoders)
-
     def check(self, batch: FeedBatch, *, on_channel: bool) -> None:
         """Pass on the notices of a batch, and compare the bounds of its publisher if they have changed."""
         decoder = batch.decoder
         while batch.notices:
             notice = batch.notices.pop(0)  # a callback may raise: no notice is sent twice
-            if isinstance(notice, Watermark):
-                self._update_watermark(notice, batch.time)
+            if isinstance(notice, Watermark) and batch.time is not None:
+                self._check_clock(notice, batch.time)
             if self._is_relevant(notice):
                 self._on_notice(notice)
         if self.checked_bounds.get(decoder.publisher) is not decoder.bound and decoder.state is State.READY:
@@ -102,15 +95,9 @@ class SubscriptionMonitor:
             return True
         return self._is_resumed or notice.publisher in self.publishers
 
-    def _update_watermark(self, mark: Watermark, stored_at: float | None) -> None:
-        """Record a watermark, and compare the publisher's clock with the broker's.
-
-        stored_at: when the broker stored the message of the publisher; None for a copy that a translator wrote later
-        """
+    def _check_clock(self, mark: Watermark, stored_at: float) -> None:
+        """Compare the clock of a publisher with the broker's, by a message that the publisher has stored."""
         publisher = mark.publisher
-        self._watermarks[publisher] = mark.time
-        if stored_at is None:
-            return
         skew = mark.time - stored_at
         if abs(skew) <= MAX_SKEW:
             self._skewed.discard(publisher)

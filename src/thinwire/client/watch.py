@@ -9,7 +9,7 @@ import asyncio
 
 from thinwire.brokers.protocol import Broker
 from thinwire.client.consumer import POLL_INTERVAL, Consumer, OnNotice
-from thinwire.client.cursor import Cursor, CursorStore
+from thinwire.client.cursor import Cursor
 from thinwire.client.watch_hit import Hit
 from thinwire.client.watch_reader import WatchReader, WatchRegistration
 from thinwire.clock import Clock
@@ -109,20 +109,16 @@ class Watch(Consumer[Hit]):
             return
         last = self._acknowledged if failed or self._delivered is None else self._delivered
         try:
-            if self._cursor_store is not None and last is not None:
-                await self._cursor_store.save(_position_after(last), self._clock.now())
+            if last is not None:
+                await self._write_cursor(_position_after(last))
         finally:
             await self._reader.close()
 
     async def _open_reader(self, reader: WatchReader) -> list[Hit]:
-        cursor = None
-        if self.durable is not None:
-            self._cursor_store, cursor = await CursorStore.open(
-                self._broker, CURSOR, self.durable, every=self._ack_every
-            )
+        cursor = await self._open_cursor(CURSOR, self.durable)
         hits = await reader.open(cursor)
-        if cursor is None and self._cursor_store is not None and self.options.start == "latest" and not hits:
-            await self._cursor_store.save(Cursor(reader.log_end), self._clock.now())
+        if cursor is None and self.options.start == "latest" and not hits:
+            await self._write_cursor(Cursor(reader.log_end))
         return hits
 
     async def _check_service(self, registration: WatchRegistration) -> None:
@@ -136,7 +132,7 @@ class Watch(Consumer[Hit]):
     async def _acknowledge(self, reader: WatchReader, hit: Hit) -> None:
         reader.done(hit.position.offset)
         if self._cursor_store is not None and self._cursor_store.is_due(self._clock.now()):
-            await self._cursor_store.save(_position_after(hit), self._clock.now())
+            await self._write_cursor(_position_after(hit))
 
 
 def _position_after(hit: Hit) -> Cursor:
