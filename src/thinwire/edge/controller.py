@@ -81,7 +81,7 @@ class Controller(LeasedService[Leadership]):
     k: topics on a host, at most
     tick: seconds between two decisions
     pause: seconds between two moves
-    save: also move topics in order to empty hosts
+    empty_hosts: also move topics so that fewer hosts are needed
     moved: the topics that were moved, with their new hosts
     lacks_host: no feasible move restores the latency limits; a new host is used as soon as it starts
     """
@@ -96,9 +96,9 @@ class Controller(LeasedService[Leadership]):
         term: float = TERM,
         tick: float = 1.0,
         pause: float = 6.0,
-        save: bool = False,
+        empty_hosts: bool = False,
     ) -> None:
-        self.tick, self.pause, self.save, self.k = tick, pause, save, k
+        self.tick, self.pause, self.empty_hosts, self.k = tick, pause, empty_hosts, k
         self.moved: list[tuple[str, str]] = []
         self.lacks_host = False
         self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
@@ -147,7 +147,7 @@ class Controller(LeasedService[Leadership]):
             moves = decider.find_moves(view, violated, persistent)
             self._report_shortage(persistent if not moves else set(), now)
             await self._move(lease, moves)
-        elif self.save and now - self._calm_since >= CALM_PERIOD:
+        elif self.empty_hosts and now - self._calm_since >= CALM_PERIOD:
             await self._move(lease, decider.find_savings(view))
 
     def _report_shortage(self, topics: set[str], now: float) -> None:

@@ -119,7 +119,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
         return {**super()._tasks(), "reports": self._report_all()}
 
     def _needed_topics(self) -> set[str]:
-        return {topic for topic in self._state.needed() if self._is_reachable(self._state.topics[topic])}
+        return {topic for topic in self._state.assigned_topics() if self._is_reachable(self._state.topics[topic])}
 
     def _is_reachable(self, document: EdgeTopic) -> bool:
         """Return whether this host can read the input log. One that stays at a host is readable there only."""

@@ -53,7 +53,7 @@ class EdgeState(BucketFollower):
             handlers |= {EDGE_REPORTS: self._report_handler, EDGE_LEADER: partial(leased, leaders)}
         super().__init__(broker, handlers, _log, quiet=(EDGE_LEASES, EDGE_REPORTS))
 
-    def needed(self) -> set[str]:
+    def assigned_topics(self) -> set[str]:
         """Return the topics that are assigned to a host."""
         return self.topics.keys() & self.assignment.hosts.keys()
 

@@ -192,12 +192,12 @@ class EdgeMonitor:
         state = self._state
         hosts = {name: state.hosts[name].placed for name in sorted(running & state.hosts.keys())}
         measured = self.measurements(now)
-        needed = state.needed()
+        assigned = state.assigned_topics()
         topics = {
             name: _measured_load(state.topics[name], measured.get(name), self._host(name, hosts))
-            for name in sorted(needed)
+            for name in sorted(assigned)
         }
-        pinned = frozenset(name for name in needed if state.topics[name].host)
+        pinned = frozenset(name for name in assigned if state.topics[name].host)
         return EdgeView(topics, hosts, dict(state.assignment.hosts), pinned)
 
     def measurements(self, now: float) -> dict[str, TopicMeasurements]:
