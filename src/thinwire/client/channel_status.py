@@ -166,15 +166,13 @@ class ChannelStatus:
     async def _wait_while_leased(self) -> None:
         """Wait for a document while a translator renews its lease."""
         before = await self._lease_revisions()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEASE_INTERVAL):
-                await self._document_changed.wait()
+        for timeout in (LEASE_INTERVAL, DOCUMENT_TIMEOUT - LEASE_INTERVAL):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._document_changed.wait()
+                    return
+            if await self._lease_revisions() == before:
                 return
-        if await self._lease_revisions() == before:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DOCUMENT_TIMEOUT - LEASE_INTERVAL):
-                await self._document_changed.wait()
 
     async def _lease_revisions(self) -> dict[str, int]:
         bucket = await self._broker.bucket(LEASES)
