@@ -23,7 +23,7 @@ from thinwire.client.notices import Notice
 from thinwire.codec import EventsMissed, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
 from thinwire.schema import Event
-from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
+from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source, last_events
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.log_selection import LogSelection
@@ -343,26 +343,15 @@ def _delivered_events(
 ) -> Iterator[tuple[Source, EventNumber, int | None]]:
     """Iterate over the last event of every source of a publisher, also of sources that only an earlier feed had."""
     known = set[Source]()
-    for event in _last_events(decoder) if decoder is not None else ():
+    for event in last_events(decoder) if decoder is not None else ():
         known.add(event[0])
         yield event
     for source in [source for source in repeated if source not in known]:
         yield source, repeated[source], None
 
 
-def _last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:
-    """Iterate over the last event of every source, with its row; None for sources of a past state."""
-    state = decoder.decoder_state
-    known = set(state.known_sources()) if state is not None else set()
-    if state is not None:
-        for source, row, ordinal in state.last_ordinals():
-            yield source, EventNumber(state.incarnation, ordinal), row
-    for source, incarnation, ordinal in decoder.delivered.entries(known):
-        yield source, EventNumber(incarnation, ordinal), None
-
-
 def _known_events(decoder: StreamDecoder) -> dict[Source, EventNumber]:
-    return {source: number for source, number, row in _last_events(decoder) if row is not None}
+    return {source: number for source, number, row in last_events(decoder) if row is not None}
 
 
 def _expand_suppressed(decoder: StreamDecoder, row: int, skip: int) -> list[Event]:
