@@ -15,14 +15,13 @@ import numpy as np
 
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.clock import Clock
-from thinwire.edge.placement_files import write_json
 from thinwire.placement import Host, MonotoneModel, TopicLoad
 from thinwire_lab.bench.machine import this_machine
 from thinwire_lab.placement.latency_model_training import fit_monotone_model
 from thinwire_lab.placement.model_scores import score
 from thinwire_lab.placement.published_model import PublishedModel, fit_published
 from thinwire_lab.placement.queue_simulator import HostRun, random_sets, rerun
-from thinwire_lab.placement.run_files import format_date
+from thinwire_lab.placement.run_files import format_date, write_json
 
 CELL_RUNS = 125
 """runs of a cell"""
