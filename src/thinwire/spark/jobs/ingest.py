@@ -38,7 +38,7 @@ from thinwire.client.bus import connect
 from thinwire.codec.tolerance_vector import Tolerance
 from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
-from thinwire.spark.jobs.stream_progress import OnProgress, QueryMonitor
+from thinwire.spark.jobs.stream_progress import JobProgress, OnProgress, QueryMonitor
 from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
 from thinwire.topics.log_tables import read_topic
 from thinwire.topics.names import check_topic
@@ -200,15 +200,6 @@ MAX_OFFSETS = 500_000
 
 
 @dataclass(frozen=True)
-class Ingested:
-    """Result of a run: rows, batches, and the next offset to read by topic."""
-
-    rows: int
-    batches: int
-    offsets: Mapping[str, int]
-
-
-@dataclass(frozen=True)
 class _Job:
     """Parameters of a run."""
 
@@ -240,8 +231,8 @@ def ingest(
     stop: Event | None = None,
     progress: OnProgress | None = None,
     **connection: Any,
-) -> Ingested:
-    """Write topics to a table, up to the current end of the logs, or continuously with a trigger.
+) -> JobProgress:
+    """Write topics to a table, up to the current end of the logs, or continuously with a trigger. Return the totals.
 
     start: start of a new table: earliest, latest, or a JSON object of offsets by topic
     trigger: seconds between two batches; None: read up to the current end and return
@@ -267,7 +258,7 @@ def ingest(
     subscribe(servers, job.topics, subscription_name(table), tolerance or {}, default_tolerance, connection)
     while not _run_query(job, frame, monitor, stop or Event(), schemas):
         schemas, frame = _prepare(spark, job)
-    return Ingested(monitor.progress.rows, monitor.progress.batches, dict(monitor.progress.offsets))
+    return monitor.progress
 
 
 def _check_topics(topics: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
@@ -30,7 +29,15 @@ from thinwire.schema.event import nest
 from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.ingest import BY, run_in_thread
 from thinwire.spark.jobs.time_columns import named, seconds_of
-from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_partition
+from thinwire.spark.source.sink import (
+    DUE,
+    SinkResult,
+    WriteOptions,
+    check_columns,
+    event_columns,
+    publish_partition,
+    sum_results,
+)
 from thinwire.spark.source.source_schema import arrow_of
 from thinwire.topics.log_tables import read_topic
 
@@ -83,21 +90,7 @@ LEAD = 2.0
 """seconds until the first event is due; tasks start meanwhile"""
 ORDER = ("_time", "_offset", "_ordinal")
 SOURCE = "_source"
-_WRITTEN = "publisher string, rows long, refused long, messages long, unheard boolean"
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """Result of a replay: rows published, rows refused, messages.
-
-    unheard: no subscription exists and the topic is not retained, so nothing was stored
-    """
-
-    rows: int
-    refused: int
-    messages: int
-    publishers: int
-    unheard: bool
+_RESULT = "rows long, refused long, messages long, unheard boolean"
 
 
 def replay(
@@ -116,8 +109,8 @@ def replay(
     by: Sequence[str] = BY,
     progress: Progress | None = None,
     **connection: Any,
-) -> Replayed:
-    """Publish the rows of a Parquet table.
+) -> SinkResult:
+    """Publish the rows of a Parquet table. Return the totals of all publishers.
 
     speed: factor of the original rate; None: as fast as possible
     limit: publish only the first rows; publishers: number of publishers, at most the number of cores
@@ -140,9 +133,8 @@ def replay(
     def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([vars(publish_partition(to, schema, run, iter(batches)))])
 
-    parts = run_action(spark, frame.mapInArrow(publish, _WRITTEN).collect, progress)
-    published, refused, messages = (sum(part[what] for part in parts) for what in ("rows", "refused", "messages"))
-    return Replayed(published, refused, messages, publishers, any(part["unheard"] for part in parts))
+    parts = run_action(spark, frame.mapInArrow(publish, _RESULT).collect, progress)
+    return sum_results(SinkResult(*part) for part in parts)
 
 
 def _check(speed: float | None, limit: int | None, publishers: int) -> None:

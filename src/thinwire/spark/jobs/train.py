@@ -9,7 +9,7 @@ every segment length is tried with every size and codec. The final dictionary is
 >>> cells = candidate_cells(sum(map(len, rooms)), sizes=[1024], budget=0.2)
 >>> len(cells), cells[0]["codec"], cells[-1]
 (7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 1024})
->>> plain, best = (TrialResult.of(cell, run_trial(rooms, **cell)) for cell in cells[:2])
+>>> plain, best = (TrialResult(**cell, **run_trial(rooms, **cell)) for cell in cells[:2])
 >>> best.packed < plain.packed < 60, plain.content
 (True, 0)
 """
@@ -17,7 +17,7 @@ every segment length is tried with every size and codec. The final dictionary is
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ from thinwire.spark.jobs.training_messages import (
     load_messages,
     remove_properties,
 )
-from thinwire.spark.parameter_sweep import sweep
+from thinwire.spark.parameter_sweep import run_cells
 from thinwire.topics.names import check_topic, log_of
 
 DEFLATE = "deflate"
@@ -94,11 +94,6 @@ class TrialResult:
     def method(self) -> TrainingMethod:
         """Training method of the candidate."""
         return TrainingMethod(self.codec, self.level, self.size, self.segment)
-
-    @classmethod
-    def of(cls, cell: Mapping[str, Any], figures: Mapping[str, Any]) -> TrialResult:
-        """Return the result of a cell."""
-        return cls(**cell, **figures)
 
 
 def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
@@ -248,11 +243,8 @@ def _train(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress
     sample = run_action(spark, draw, progress)
     cells = candidate_cells(sum(map(len, sample.messages)), trials.sizes, trials.budget)
     _check(sample, len(cells) > 1, trials)
-    results = sweep(spark, partial(run_trial, sample.messages), cells, progress=progress)
-    for result in results:
-        if result.figures is None:
-            raise JobFailed(f"a trial failed: {result.error}", **result.cell)
-    candidates = [TrialResult.of(result.cell, result.figures) for result in results if result.figures]
+    results = run_cells(spark, partial(run_trial, sample.messages), cells, progress=progress)
+    candidates = [TrialResult(**cell, **figures) for cell, figures in zip(cells, results, strict=True) if figures]
     chosen = choose_candidate(candidates)
     dictionary = build_final(sample.messages, chosen) if chosen is not None else None
     if chosen is None or dictionary is None:

@@ -26,7 +26,6 @@ from thinwire.spark.source.offset_plan import (
     resolve_ends,
     resolve_starts,
 )
-from thinwire.spark.source.sink import WriteOptions
 from thinwire.spark.source.source_options import (
     EARLIEST,
     LATEST,
@@ -51,7 +50,7 @@ from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
 if TYPE_CHECKING:
-    from thinwire.spark.source.sink import BatchWriter, StreamWriter
+    from thinwire.spark.source.sink import TopicWriter
 
 
 def read_partition(options: SourceOptions, schema: pa.Schema, part: ReadPartition) -> Iterator[pa.RecordBatch]:
@@ -284,17 +283,15 @@ class ThinwireDataSource(DataSource):
         """Return the reader of `spark.readStream`."""
         return StreamReader(self._read(), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         """Return the writer of `df.write`."""
-        from thinwire.spark.source.sink import BatchWriter  # imports the client, which readers do not need
+        from thinwire.spark.source.sink import TopicWriter, WriteOptions  # imports the client, not needed by readers
 
-        return BatchWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+        return TopicWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicWriter:
         """Return the writer of `df.writeStream`."""
-        from thinwire.spark.source.sink import StreamWriter
-
-        return StreamWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+        return self.writer(schema, overwrite)
 
     def _read(self) -> SourceOptions:
         return SourceOptions.read(self.options)

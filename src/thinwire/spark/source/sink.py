@@ -7,8 +7,8 @@ least once, because the rows that a failed task had published are published agai
 A row has one column per property, or JSON in a single column `value`. Columns whose names begin with `_` are metadata
 and not part of the event. A null is an absent property.
 
->>> WriteOptions.read({"servers": "nats://broker:4222", "topic": "building.rooms"}).name(3, "q1")
-'q1-3'
+>>> WriteOptions.read({"servers": "nats://ada:secret@broker:4222", "topic": "building.rooms"})
+WriteOptions(nats://broker:4222, topic='building.rooms', publisher=None)
 >>> WriteOptions.read({"servers": "nats://broker:4222"})
 Traceback (most recent call last):
 ...
@@ -21,7 +21,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from secrets import token_hex
@@ -39,7 +39,7 @@ from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
-from thinwire.spark.source.source_options import OptionReader
+from thinwire.spark.source.source_options import OptionReader, parse_servers
 from thinwire.spark.source.source_schema import arrow_of
 from thinwire.topics.log_tables import read_topic
 from thinwire.topics.names import check_name_token, check_topic
@@ -127,7 +127,6 @@ def _opaque(value: Any) -> Any:
         return value
 
 
-NAMES = ("servers", "topic", "publisher")
 SPARK_OPTIONS = ("checkpointLocation", "queryName")
 """options of Spark that it passes on"""
 MAX_PUBLISHER = 56
@@ -146,22 +145,24 @@ class WriteOptions:
     @classmethod
     def read(cls, options: Mapping[str, str]) -> WriteOptions:
         """Parse the options of Spark. Names are not case-sensitive."""
-        reader = OptionReader(options, NAMES, passed_on=SPARK_OPTIONS)
-        servers, topic, publisher = reader.servers(), reader.text("topic"), reader.text("publisher")
+        reader = OptionReader(options)
+        servers, topic = reader.read("servers", parse_servers), reader.read("topic", check_topic)
+        publisher, connection = reader.read("publisher", _parse_prefix), reader.connection()
+        reader.check_names(passed_on=SPARK_OPTIONS)
         if servers is None:
             raise ConfigError("name the broker", option="servers")
         if topic is None:
             raise ConfigError("name the topic to write to", option="topic")
-        if publisher is not None and len(check_name_token(publisher, "publisher")) > MAX_PUBLISHER:
-            raise ConfigError("too long for a prefix of publisher names", option="publisher", limit=MAX_PUBLISHER)
-        return cls(servers, check_topic(topic), publisher, reader.connection())
+        return cls(servers, topic, publisher, connection)
 
     def __repr__(self) -> str:
         return f"WriteOptions({read_url(self.servers).shown}, topic={self.topic!r}, publisher={self.publisher!r})"
 
-    def name(self, partition: int, run: str) -> str:
-        """Return the publisher name of a partition, the same for a retried task."""
-        return f"{self.publisher or run}-{partition}"
+
+def _parse_prefix(text: str) -> str:
+    if len(check_name_token(text, "publisher")) > MAX_PUBLISHER:
+        raise ConfigError("too long for a prefix of publisher names", limit=MAX_PUBLISHER)
+    return text
 
 
 FLUSH_TIMEOUT = 60.0
@@ -173,13 +174,12 @@ _log = logging.getLogger("thinwire.spark")
 
 
 @dataclass
-class SinkCommit(WriterCommitMessage):
-    """Result of a partition: rows published, rows refused, messages.
+class SinkResult(WriterCommitMessage):
+    """Result of one or several partitions: rows published, rows refused, messages.
 
-    unheard: no subscription exists and the topic is not retained, so nothing was sent
+    unheard: no subscription exists and the topic is not retained, so nothing was stored
     """
 
-    publisher: str
     rows: int = 0
     refused: int = 0
     messages: int = 0
@@ -195,23 +195,23 @@ def read_topic_schema(options: WriteOptions) -> Schema:
             raise UnknownTopic(option="topic", topic=options.topic) from None
 
 
-def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
+def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkResult:
     """Publish the rows of this task's partition in order.
 
-    run: prefix of the publisher name, if the options have none
+    run: prefix of the publisher name, if the options have none; a retried task has the same name
     """
     context = TaskContext.get()
-    name = options.name(context.partitionId() if context is not None else 0, run)
+    name = f"{options.publisher or run}-{context.partitionId() if context is not None else 0}"
     first = next(batches, None)
     if first is None:  # no publisher for an empty partition
-        return SinkCommit(name)
+        return SinkResult()
     return asyncio.run(_publish(options, RowConverter(schema), name, chain([first], batches)))
 
 
 async def _publish(
     options: WriteOptions, converter: RowConverter, name: str, batches: Iterator[pa.RecordBatch]
-) -> SinkCommit:
-    written = SinkCommit(name)
+) -> SinkResult:
+    written = SinkResult()
     async with (
         connect(options.servers, services=False, **dict[str, Any](options.connection)) as bus,
         bus.publisher(options.topic, name=name) as out,
@@ -246,26 +246,23 @@ async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) 
     return accepted
 
 
-def sum_commits(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
-    """Return the sum of all partitions. Log a warning for refused rows and for a topic without subscriptions."""
-    parts = [part for part in messages if isinstance(part, SinkCommit)]
-    rows, refused, messages_sent = (
-        sum(getattr(part, name) for part in parts) for name in ("rows", "refused", "messages")
-    )
-    total = SinkCommit("", rows, refused, messages_sent, unheard=any(part.unheard for part in parts))
-    if total.refused:
-        _log.warning("%s: %d rows refused, see the dead letters", topic, total.refused)
-    if total.unheard:
-        _log.warning("%s: no subscription and not retained: rows were not stored", topic)
+def sum_results(parts: Iterable[SinkResult]) -> SinkResult:
+    """Return the sum of all partitions."""
+    total = SinkResult()
+    for part in parts:
+        total.rows += part.rows
+        total.refused += part.refused
+        total.messages += part.messages
+        total.unheard |= part.unheard
     return total
 
 
 QUERY = "sql.streaming.queryId"
-"""task property with the id of the query, the same after a restart"""
+"""task property with the id of a streaming query, the same after a restart"""
 
 
-class _Writer:
-    """Common part of the batch and the stream writer."""
+class TopicWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
+    """Publishes a table, or the batches of a stream."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -275,51 +272,27 @@ class _Writer:
         self._schema = read_topic_schema(options)
         check_columns(arrow_of(schema), self._schema)
 
-    def _publish(self, batches: Iterator[pa.RecordBatch], run: str) -> WriterCommitMessage:
-        return publish_partition(self.options, self._schema, run, batches)
-
-    def _done(self, messages: list[WriterCommitMessage | None]) -> None:
-        total = sum_commits(self.options.topic, messages)
-        _log.info("%s: %d rows in %d messages", self.options.topic, total.rows, total.messages)
-
-    def _failed(self, messages: list[WriterCommitMessage | None]) -> None:
-        total = sum_commits(self.options.topic, messages)
-        _log.warning(
-            "%s: incomplete; %d rows were published and will be published again by a retry",
-            self.options.topic,
-            total.rows,
-        )
-
-
-class BatchWriter(_Writer, DataSourceArrowWriter):
-    """Publishes a table."""
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish a partition."""
-        return self._publish(iterator, self._run)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the totals."""
-        self._done(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the incomplete write."""
-        self._failed(messages)
-
-
-class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Publishes the batches of a stream."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Publish a partition of a batch."""
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY) if context is not None else None
-        return self._publish(iterator, query or self._run)
+        return publish_partition(self.options, self._schema, query or self._run, iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Log the totals of a batch."""
-        self._done(messages)
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+        """Log the totals of a table or batch."""
+        total = self._sum(messages)
+        _log.info("%s: %d rows in %d messages", self.options.topic, total.rows, total.messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
         """Log the incomplete write."""
-        self._failed(messages)
+        rows = self._sum(messages).rows
+        _log.warning("%s: incomplete; a retry publishes the %d published rows again", self.options.topic, rows)
+
+    def _sum(self, messages: list[WriterCommitMessage | None]) -> SinkResult:
+        """Return the totals. Log a warning for refused rows and for a topic without subscriptions."""
+        total = sum_results(part for part in messages if isinstance(part, SinkResult))
+        if total.refused:
+            _log.warning("%s: %d rows refused, see the dead letters", self.options.topic, total.refused)
+        if total.unheard:
+            _log.warning("%s: no subscription and not retained: rows were not stored", self.options.topic)
+        return total
