@@ -67,7 +67,6 @@ from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
 from thinwire.ledger import Row, from_document, to_document
 from thinwire.schema import Schema, infer
-from thinwire.schema.inference import explain
 
 CHUNK = 200_000
 """events of a chunk"""
@@ -202,17 +201,14 @@ def analyze_sorted(
     if len(events) < 2:
         raise ConfigError("an analysis needs events: some for training and some held out", events=len(events))
     held_out = events.find_first_held_out(request.share, has_times=not request.rate)
-    schema, reasons = request.schema, dict[str, str]()
+    schema = request.schema
     if schema is None:
         sample = events.sample(0, held_out, MAX_SCHEMA_EVENTS)
-        found = explain(
-            sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS
-        )
-        schema, reasons = found.schema, dict(found.reasons)
+        schema = infer(sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS)
     starts = range(held_out, len(events), request.chunk)
     chunks = [Chunk(number, start, min(len(events), start + request.chunk)) for number, start in enumerate(starts)]
     task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, held_out, request.rate), run, rejects)
-    training = TrainingSummary(schema, task.ranges, held_out, reasons)
+    training = TrainingSummary(schema, task.ranges, held_out)
     return _create_report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 
 
@@ -224,10 +220,11 @@ def _prepare(task: AnalysisTask, run: CellRunner, rejects: Rejects) -> AnalysisT
     cells += [{"kind": "ranges", "weight": end - first, "first": first, "end": end} for first, end in spans]
     results = _run_cells(task, cells, run)
     converted, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
-    for result in converted:
+    chunks = []
+    for chunk, result in zip(task.chunks, converted, strict=True):
         rejects.extend(result["rejected"], [Reject(*fields) for fields in result["rejects"]])
-    pairs = zip(task.chunks, converted, strict=True)
-    chunks = [replace(chunk, rows=result["rows"]) for chunk, result in pairs if result["rows"]]
+        if result["rows"]:
+            chunks.append(replace(chunk, rows=result["rows"]))
     if not chunks:
         reason = rejects.examples[-1].reason if rejects.examples else ""
         detail = f"no event of the held-out part fits the schema of the training part: {reason}"
@@ -254,12 +251,12 @@ def _measuring_cells(task: AnalysisTask) -> list[Cell]:
 def _create_report(
     request: AnalysisRequest, training: TrainingSummary, results: Results, rejects: Rejects
 ) -> AnalysisReport:
-    order = {strategy: index for index, strategy in enumerate(request.strategies)}
     outcomes = merge_outcomes(
         _decode_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())
     )
+    outcomes.sort(key=lambda outcome: request.strategies.index(outcome.strategy))
     baselines = merge_baselines(Baseline(**fields) for result in results for fields in result.get("baselines", ()))
-    rated = rate_outcomes(sorted(outcomes, key=lambda o: order[o.strategy]), baselines, training.ranges)
+    rated = rate_outcomes(outcomes, baselines, training.ranges)
     return AnalysisReport(
         request.topic,
         training,
@@ -309,7 +306,7 @@ def _convert_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
 
 def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, Any]:
     strategies = group_by_frames(task.strategies)[group]
-    warm_up = list(task.folder.read(f"warm-{number}"))
+    warm_up = task.folder.read(f"warm-{number}")
     outcomes = evaluate(
         task.folder.read(f"chunk-{number}"),
         task.schema,
@@ -345,7 +342,7 @@ def _measure_json(task: AnalysisTask, number: int) -> dict[str, Any]:
 
 
 def _measure_properties(task: AnalysisTask, number: int) -> dict[str, Any]:
-    table = pa.Table.from_batches(list(task.folder.read(f"chunk-{number}"))).slice(0, sample_size(task.schema))
+    table = pa.Table.from_batches(task.folder.read(f"chunk-{number}")).slice(0, sample_size(task.schema))
     levels = list(dict.fromkeys(strategy.level for strategy in task.strategies))
     [sample] = table.combine_chunks().to_batches()
     return {"costs": [asdict(cost) for cost in measure_property_costs(sample, task.schema, levels, task.ranges)]}
@@ -368,7 +365,7 @@ def _encode_outcome(outcome: AnalysisOutcome, strategies: Sequence[Strategy]) ->
     """Return an outcome as JSON values, with the index of its strategy."""
     return {
         **vars(outcome),
-        "strategy": list(strategies).index(outcome.strategy),
+        "strategy": strategies.index(outcome.strategy),
         **{name: asdict(getattr(outcome, name)) for name in _BYTE_COUNTS},
         "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
     }

@@ -129,7 +129,7 @@ class _JsonCounter:
 
     def close(self) -> Baseline:
         """Send the pending events and return the sums."""
-        self._count(self._batcher.close())
+        self._count(self._batcher.advance())
         return Baseline(self.topic, self.linger, self._begin or 0.0, messages=self._plain.messages, **self._sums)
 
     def _seconds_idle(self, time: float) -> float:

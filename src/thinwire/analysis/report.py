@@ -144,7 +144,7 @@ COLUMNS = (
     ReportColumn("messages", False, lambda r: f"{r.outcome.total.messages:,}"),
     ReportColumn("suppressed", False, lambda r: percent(r.outcome.suppressed_events / max(1, r.outcome.events))),
     ReportColumn("error", True, lambda r: f"{100 * r.error:.3g} %"),
-    ReportColumn("of its bound", False, lambda r: percent(r.outcome.worst)),
+    ReportColumn("of its bound", False, lambda r: percent(r.outcome.worst_ratio)),
     ReportColumn("publish", True, lambda r: microseconds(r.outcome.publish_cpu)),
     ReportColumn("receive", True, lambda r: microseconds(r.outcome.receive_cpu)),
 )

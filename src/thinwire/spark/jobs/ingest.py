@@ -30,7 +30,6 @@ from typing import Any, TypeVar
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, StructType
 
 from thinwire.brokers.nats.blocking import open_source
@@ -201,16 +200,16 @@ MAX_OFFSETS = 500_000
 
 @dataclass(frozen=True)
 class _Job:
-    """Parameters of a run."""
+    """Parameters of a run. `options` are those of the source, `trigger` those of the query's trigger."""
 
-    servers: str = field(repr=False)
+    spark: SparkSession
     topics: tuple[str, ...]
     table: Table
     checkpoint: str
-    start: str
-    trigger: float | None
-    options: Mapping[str, str]
+    trigger: dict[str, Any]
+    servers: str = field(repr=False)
     connection: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, str] = field(repr=False)
 
 
 def ingest(
@@ -241,45 +240,48 @@ def ingest(
     checkpoint: folder of the query's checkpoint, by default inside the table's folder
     by: names of the partition columns for topic and date
     """
+    if not topics:
+        raise ConfigError("name at least one topic", topics=[])
     path = table.rstrip("/")
-    options = {"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()}
+    options = {
+        "startingOffsets": start,
+        "maxOffsetsPerTrigger": str(max_offsets),
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
+    }
     job = _Job(
-        servers,
-        _check_topics(topics),
+        spark,
+        tuple(dict.fromkeys(map(check_topic, topics))),
         Table(spark, path, by),
         checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
-        start=start,
-        trigger=trigger,
-        options=options,
+        trigger={"availableNow": True}
+        if trigger is None
+        else {"processingTime": f"{round(trigger * 1000)} milliseconds"},
+        servers=servers,
         connection=connection,
+        options=options,
     )
     monitor = QueryMonitor(seconds, progress)
-    schemas, frame = _prepare(spark, job)
+    schemas, frame = _prepare(job)
     subscribe(servers, job.topics, subscription_name(table), tolerance or {}, default_tolerance, connection)
     while not _run_query(job, frame, monitor, stop or Event(), schemas):
-        schemas, frame = _prepare(spark, job)
+        schemas, frame = _prepare(job)
     return monitor.progress
 
 
-def _check_topics(topics: Sequence[str]) -> tuple[str, ...]:
-    if not topics:
-        raise ConfigError("name at least one topic", topics=[])
-    return tuple(dict.fromkeys(map(check_topic, topics)))
-
-
-def _prepare(spark: SparkSession, job: _Job) -> tuple[dict[str, Schema], DataFrame]:
+def _prepare(job: _Job) -> tuple[dict[str, Schema], DataFrame]:
     """Return the current schemas and the stream for them, after checking the stream against the table."""
     schemas = _schemas(job)
-    frame = _frame(spark, job, schemas)
+    frame = _frame(job, schemas)
     job.table.check(frame.schema, job.checkpoint)
     return schemas, frame
 
 
 def _run_query(job: _Job, frame: DataFrame, monitor: QueryMonitor, stop: Event, schemas: Mapping[str, Schema]) -> bool:
     """Run a query. Return False if it must be restarted because of a new schema."""
-    query = _start(job, frame)
+    writer = frame.writeStream.format("parquet").partitionBy(*job.table.by).trigger(**job.trigger)
+    query = writer.option("path", job.table.path).option("checkpointLocation", job.checkpoint).start()
     try:
-        monitor.until_over(query, stop)
+        monitor.wait(query, stop)
     except StreamingQueryException as problem:
         if _schemas(job) != schemas:
             return False
@@ -294,13 +296,12 @@ def _schemas(job: _Job) -> dict[str, Schema]:
         return {topic: read_topic(source, topic).schema for topic in job.topics}
 
 
-def _frame(spark: SparkSession, job: _Job, schemas: Mapping[str, Schema]) -> DataFrame:
+def _frame(job: _Job, schemas: Mapping[str, Schema]) -> DataFrame:
     """Return the stream of events with the partition columns."""
     expected = {topic: schema.fingerprint.hex() for topic, schema in schemas.items()}
-    reader = spark.readStream.format("thinwire").option("servers", job.servers)
-    reader = reader.options(**job.options, **job.connection)
-    reader = reader.option("startingOffsets", job.start).option("expectSchemas", json.dumps(expected))
-    frame = reader.option("subscribe", ",".join(job.topics)).load()
+    reader = job.spark.readStream.format("thinwire").options(**job.options, **job.connection)
+    reader = reader.option("servers", job.servers).option("subscribe", ",".join(job.topics))
+    frame = reader.option("expectSchemas", json.dumps(expected)).load()
     topic, date = job.table.by
     conflict = next((name for name in frame.columns if name.lower() in (topic.lower(), date.lower())), None)
     if conflict is not None:
@@ -320,14 +321,6 @@ def _date(frame: DataFrame, schemas: Mapping[str, Schema]) -> Column:
         if schema.time is not None
     ]
     return F.coalesce(*event_dates, date_of(seconds_of(F.col("_time"), frame.schema["_time"].dataType)))
-
-
-def _start(job: _Job, frame: DataFrame) -> StreamingQuery:
-    writer = frame.writeStream.format("parquet").partitionBy(*job.table.by)
-    writer = writer.option("path", job.table.path).option("checkpointLocation", job.checkpoint)
-    if job.trigger is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{round(job.trigger * 1000)} milliseconds").start()
 
 
 def _reason(problem: BaseException) -> str:

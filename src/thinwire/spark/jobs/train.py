@@ -104,15 +104,9 @@ def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[di
         for (codec, level), spent in COSTS.items()
         if spent <= budget
         for size in fitting
-        for segment in _segments(codec, size)
+        for segment in (*sorted({min(length, size) for length in MORE_SEGMENTS}), *([LATEST] if codec in PLAIN else ()))
     ]
     return [{"codec": DEFLATE, "level": 6, "size": 0, "segment": 0}, *candidates]
-
-
-def _segments(codec: str, size: int) -> list[int]:
-    """Return the segment lengths to try, at most the size of the dictionary."""
-    lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
-    return [*lengths, LATEST] if codec in PLAIN else lengths
 
 
 def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
@@ -125,12 +119,6 @@ def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segm
     if dictionary is None:
         return {}
     return _figures(codec_of(dictionary), later, len(dictionary.content), cost(dictionary))
-
-
-def choose_candidate(candidates: Sequence[TrialResult]) -> TrialResult | None:
-    """Return the candidate with the smallest packed size; None without a candidate that has a dictionary."""
-    with_dictionary = (result for result in candidates if result.codec != DEFLATE)
-    return min(with_dictionary, key=lambda result: left(result.segment, result.saved), default=None)
 
 
 def build_final(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
@@ -245,7 +233,8 @@ def _train(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress
     _check(sample, len(cells) > 1, trials)
     results = run_cells(spark, partial(run_trial, sample.messages), cells, progress=progress)
     candidates = [TrialResult(**cell, **figures) for cell, figures in zip(cells, results, strict=True) if figures]
-    chosen = choose_candidate(candidates)
+    with_dictionary = (result for result in candidates if result.codec != DEFLATE)
+    chosen = min(with_dictionary, key=lambda result: left(result.segment, result.saved), default=None)
     dictionary = build_final(sample.messages, chosen) if chosen is not None else None
     if chosen is None or dictionary is None:
         raise JobFailed("the messages have too little in common for a dictionary", messages=len(sample.messages))

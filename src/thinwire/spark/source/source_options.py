@@ -52,12 +52,13 @@ class TopicOffsets:
         """Return the offset of a topic as written in the option."""
         return self.by_topic.get(topic, self.default)
 
-    def within(self, topic: str, span: Span) -> int:
-        """Return the offset of the next message to read of a topic with this span."""
-        offset = self.of(topic)
-        if offset == EARLIEST:
-            return span.first
-        return span.last + 1 if offset == LATEST else offset
+    def within(self, topic: str, span: Span, option: str) -> int:
+        """Return the offset of a topic with this span. Raise `ConfigError` for an offset beyond the end of the log."""
+        end = span.last + 1
+        offset = {EARLIEST: span.first, LATEST: end}.get(self.of(topic), self.of(topic))
+        if offset > end:
+            raise ConfigError("beyond the end of the log", option=option, topic=topic, offset=offset, end=end)
+        return offset
 
     def check(self, option: str, topics: list[str]) -> None:
         """Raise `ConfigError` for an offset of a topic that is not read."""
