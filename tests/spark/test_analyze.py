@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import pickle
+from codecs import BOM_UTF8
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,6 +43,7 @@ def figures(report):
 def test_spark_finds_what_one_process_finds(spark, tmp_path):
     spoilt = [(3, "{"), (3, ""), (700, "[1]"), (1900, '{"time":"soon"}')]
     path = lines(tmp_path / "m.jsonl", spoilt=spoilt)
+    path.write_bytes(BOM_UTF8 + path.read_bytes().replace(b"[1]", b"[\xff]"))
     alone = analyze_files([path], REQUEST)
     seen = []
     found = analyze(
@@ -49,6 +51,7 @@ def test_spark_finds_what_one_process_finds(spark, tmp_path):
     )
     assert figures(found) == figures(alone)
     assert [one.line for one in found.rejects] == [5, 703, 1904]
+    assert (found.rejects[1].reason, found.rejects[1].text) == ("not UTF-8 text", r"[\udcff]")
     assert "no time" in found.rejects[2].reason
     assert found.rejected == spark.read.json(str(tmp_path / "rejects")).count() == 3
     assert found.chosen.outcome.is_guarantee_met

@@ -119,7 +119,12 @@ def replay(
     name: prefix of the publisher names; another replay with the same prefix takes the names over
     by: partition columns of a table written by `ingest`; they are not part of the events
     """
-    _check(speed, limit, publishers)
+    if speed is not None and not 0 < speed < 1e9:
+        raise ConfigError("a speed is a number above 0, or max", speed=speed)
+    if limit is not None and limit < 1:
+        raise ConfigError("at least one row", limit=limit)
+    if not 1 <= publishers <= 1_000:
+        raise ConfigError("1 to 1000 publishers", publishers=publishers)
     rows = _select_topic(_rows(spark, table), of, table)
     if "_topic" in rows.columns:
         rows = rows.drop(*by)
@@ -135,15 +140,6 @@ def replay(
 
     parts = run_action(spark, frame.mapInArrow(publish, _RESULT).collect, progress)
     return sum_results(SinkResult(*part) for part in parts)
-
-
-def _check(speed: float | None, limit: int | None, publishers: int) -> None:
-    if speed is not None and not 0 < speed < 1e9:
-        raise ConfigError("a speed is a number above 0, or max", speed=speed)
-    if limit is not None and limit < 1:
-        raise ConfigError("at least one row", limit=limit)
-    if not 1 <= publishers <= 1_000:
-        raise ConfigError("1 to 1000 publishers", publishers=publishers)
 
 
 def _rows(spark: SparkSession, table: str) -> DataFrame:
@@ -181,27 +177,26 @@ def _columns(rows: DataFrame, schema: Schema) -> DataFrame:
 
 
 def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | None, publishers: int) -> DataFrame:
-    """Partition the rows by source, sort them, and add the time at which each is due."""
+    """Return the rows partitioned by source and sorted, with the time at which each is due."""
     seconds = _seconds(rows, schema)
-    logged = [F.col(name) for name in ORDER if name in rows.columns]
-    own = [seconds] if seconds is not None else []
-    order = logged + own  # ordinals come first: they are the order of a source, also if its clock was set back
+    metadata = [F.col(name) for name in ORDER if name in rows.columns]
+    event_time = [seconds] if seconds is not None else []
+    # The event time comes last: the clock of a source may have been set back, its ordinals may not.
+    order = metadata + event_time
     if limit is not None:
-        rows = rows.orderBy(*logged[:-1], *own, *logged[-1:]).limit(limit)
+        rows = rows.orderBy(*metadata[:-1], *event_time, *metadata[-1:]).limit(limit)
     if speed is not None:
         rows = rows.withColumn(DUE, _due(rows, seconds, speed))
     source = [SOURCE] if SOURCE in rows.columns else [p.name for p in schema.dimensions if p.name in rows.columns]
-    partitioned = (
-        rows.repartition(publishers, *map(named, source)) if source and publishers > 1 else rows.repartition(1)
-    )
-    return partitioned.sortWithinPartitions(*order) if order else partitioned
+    rows = rows.repartition(publishers, *map(named, source)) if source else rows.repartition(1)
+    return rows.sortWithinPartitions(*order) if order else rows
 
 
 def _seconds(rows: DataFrame, schema: Schema) -> Column | None:
     """Return the event time, or the time of the message for events without one."""
-    own = schema.time.name if schema.time is not None and schema.time.name in rows.columns else None
-    stamp = own or ("_time" if "_time" in rows.columns else None)
-    return seconds_of(named(stamp), rows.schema[stamp].dataType) if stamp is not None else None
+    names = ([schema.time.name] if schema.time is not None else []) + ["_time"]
+    found = next((name for name in names if name in rows.columns), None)
+    return seconds_of(named(found), rows.schema[found].dataType) if found is not None else None
 
 
 def _due(rows: DataFrame, seconds: Column | None, speed: float) -> Column:

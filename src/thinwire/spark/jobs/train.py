@@ -104,9 +104,15 @@ def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[di
         for (codec, level), spent in COSTS.items()
         if spent <= budget
         for size in fitting
-        for segment in (*sorted({min(length, size) for length in MORE_SEGMENTS}), *([LATEST] if codec in PLAIN else ()))
+        for segment in _segments(codec, size)
     ]
     return [{"codec": DEFLATE, "level": 6, "size": 0, "segment": 0}, *candidates]
+
+
+def _segments(codec: str, size: int) -> list[int]:
+    """Return the segment lengths to try, at most the size of the dictionary."""
+    lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
+    return [*lengths, LATEST] if codec in PLAIN else lengths
 
 
 def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:

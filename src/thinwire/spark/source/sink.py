@@ -50,42 +50,35 @@ DUE = "_due"
 """column with the time, in seconds since the epoch, before which a row is not published"""
 
 
-class RowConverter:
-    """Converts rows to events of a topic.
+def convert_rows(batch: pa.RecordBatch, schema: Schema) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately.
 
-    unreadable: rows so far with invalid JSON
+    Rows with invalid JSON are skipped.
     """
+    names = event_columns(batch.schema.names)
+    times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
+    events = _parse_json(batch) if is_json(batch.schema) else _convert_columns(batch.select(names), schema)
+    for event, due in zip(events, times, strict=True):
+        if event is not None:
+            yield event, due or 0.0
 
-    def __init__(self, schema: Schema) -> None:
-        self.unreadable = 0
-        self._opaque = {p.name for p in schema if p.kind is Kind.OPAQUE}
-        self._nested = schema.nested
 
-    def convert(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], float]]:
-        """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately."""
-        names = event_columns(batch.schema.names)
-        times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
-        events = self._parsed(batch) if is_json(batch.schema) else self._columns(batch.select(names))
-        for event, due in zip(events, times, strict=True):
-            if event is not None:
-                yield event, due or 0.0
+def _convert_columns(batch: pa.RecordBatch, schema: Schema) -> Iterator[dict[str, Any]]:
+    opaque = {p.name for p in schema if p.kind is Kind.OPAQUE}
+    for row in batch.to_pylist():
+        event = {name: value for name, value in row.items() if value is not None}
+        for name in opaque & event.keys():
+            event[name] = _opaque(event[name])
+        yield nest(event) if schema.nested else event
 
-    def _columns(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-        opaque = self._opaque.intersection(batch.schema.names)
-        for row in batch.to_pylist():
-            event = {name: value for name, value in row.items() if value is not None}
-            for name in opaque & event.keys():
-                event[name] = _opaque(event[name])
-            yield nest(event) if self._nested else event
 
-    def _parsed(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any] | None]:
-        for text in batch.column(VALUE).to_pylist():
-            try:
-                event = json.loads(text) if text is not None else None
-            except (ValueError, RecursionError):
-                event = None
-            self.unreadable += not isinstance(event, dict)
-            yield event if isinstance(event, dict) else None
+def _parse_json(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | None]:
+    for text in batch.column(VALUE).to_pylist():
+        try:
+            event = json.loads(text) if text is not None else None
+        except (ValueError, RecursionError):
+            event = None
+        yield event if isinstance(event, dict) else None
 
 
 def event_columns(names: list[str]) -> list[str]:
@@ -205,12 +198,10 @@ def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: 
     first = next(batches, None)
     if first is None:  # no publisher for an empty partition
         return SinkResult()
-    return asyncio.run(_publish(options, RowConverter(schema), name, chain([first], batches)))
+    return asyncio.run(_publish(options, schema, name, chain([first], batches)))
 
 
-async def _publish(
-    options: WriteOptions, converter: RowConverter, name: str, batches: Iterator[pa.RecordBatch]
-) -> SinkResult:
+async def _publish(options: WriteOptions, schema: Schema, name: str, batches: Iterator[pa.RecordBatch]) -> SinkResult:
     written = SinkResult()
     async with (
         connect(options.servers, services=False, **dict[str, Any](options.connection)) as bus,
@@ -218,15 +209,13 @@ async def _publish(
     ):
         # Spark may need long for the next batch; in a thread it does not block the heartbeats of the publisher.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            events = list(converter.convert(batch))
-            for start in range(0, len(events), BLOCK):
-                block = events[start : start + BLOCK]
-                accepted = await _offer(out, block)
-                written.rows += accepted
-                written.refused += len(block) - accepted
+            events = list(convert_rows(batch, schema))
+            starts = range(0, len(events), BLOCK)
+            accepted = sum([await _offer(out, events[start : start + BLOCK]) for start in starts])
+            written.rows += accepted
+            written.refused += batch.num_rows - accepted
         await out.flush(FLUSH_TIMEOUT)
         written.messages, written.unheard = out.messages, not out.wanted
-    written.refused += converter.unreadable
     return written
 
 
