@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from thinwire.analysis import EXACT, AnalysisRequest, Level, analyze_files, grid
-from thinwire.analysis.analysis_run import AnalysisTask, Chunk
+from thinwire.analysis.analysis_run import AnalysisTask
 from thinwire.analysis.work_folder import WorkFolder
 from thinwire.errors import ConfigError, ThinwireError
 from thinwire.spark.jobs.analyze import analyze
@@ -160,8 +160,8 @@ def test_missing_and_unreadable_files_are_named(spark, tmp_path):
 
 def test_a_task_can_be_sent_to_executors(tmp_path):
     level = Level("as asked", requested=(("flow", "1%"), ("speed", 2.0)))
-    chunks, ranges = [Chunk(0, 5, 9, 4)], {"flow": (1.0, 2.5)}
-    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), chunks, 5, begin=1.5, ranges=ranges)
+    found = {"rows": {0: 4}, "ranges": {"flow": (1.0, 2.5)}}
+    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), 5, begin=1.5, **found)
     copy = pickle.loads(pickle.dumps(task))
     assert replace(copy, folder=task.folder) == task
     assert copy.folder.path == tmp_path
