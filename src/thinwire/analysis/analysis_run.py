@@ -197,13 +197,8 @@ def analyze_sorted(
     if schema is None:
         sample = events.sample(0, held_out, MAX_SCHEMA_EVENTS)
         schema = infer(sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS)
-    task = _prepare(
-        AnalysisTask(folder, schema, request.strategies, held_out, request.rate),
-        len(events),
-        request.chunk,
-        run,
-        rejects,
-    )
+    task = AnalysisTask(folder, schema, request.strategies, held_out, request.rate)
+    task = _prepare(task, len(events), request.chunk, run, rejects)
     training = TrainingSummary(schema, task.ranges, held_out)
     return _create_report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 

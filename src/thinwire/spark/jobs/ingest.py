@@ -20,7 +20,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from thinwire.brokers.nats.blocking import open_source
-from thinwire.client.bus import connect
+from thinwire.client.bus import Bus, connect
 from thinwire.codec.tolerance_vector import Tolerance
 from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
@@ -68,43 +68,45 @@ def subscribe(
 ) -> None:
     """Create durable subscriptions. A tolerance applies to the topics that have the property."""
 
-    async def put_subscriptions() -> None:
-        async with connect(servers, services=False, **connection) as bus:
-            bucket = await open_registry(bus.broker)
-            schemas = {topic: await current_schema(bucket, topic) for topic in topics}
-            known = {p.name for schema in schemas.values() for p in schema}
-            if unknown := sorted(tolerance.keys() - known):
-                raise DemandError("no topic has this property", property=unknown[0], choose_from=sorted(known))
-            for topic, schema in schemas.items():
-                applicable = {name: value for name, value in tolerance.items() if name in schema}
-                document = SubscriptionDocument(
-                    topic,
-                    identity,
-                    tolerance=applicable,
-                    default_tolerance=default_tolerance,
-                    durable=identity,
-                    since=time.time(),
-                )
-                await put_subscription(bucket, document, schema)
+    async def put_subscriptions(bus: Bus) -> None:
+        bucket = await open_registry(bus.broker)
+        schemas = {topic: await current_schema(bucket, topic) for topic in topics}
+        known = {p.name for schema in schemas.values() for p in schema}
+        if unknown := sorted(tolerance.keys() - known):
+            raise DemandError("no topic has this property", property=unknown[0], choose_from=sorted(known))
+        for topic, schema in schemas.items():
+            document = SubscriptionDocument(
+                topic,
+                identity,
+                tolerance={name: value for name, value in tolerance.items() if name in schema},
+                default_tolerance=default_tolerance,
+                durable=identity,
+                since=time.time(),
+            )
+            await put_subscription(bucket, document, schema)
 
-    run_in_thread(put_subscriptions())
+    run_with_bus(servers, connection, put_subscriptions)
 
 
 def forget(servers: str, topics: Sequence[str], table: str, **connection: Any) -> None:
     """Remove the subscriptions of a table. Without others, publishers of topics that are not retained stop sending."""
 
-    async def remove_subscriptions() -> None:
+    async def remove_subscriptions(bus: Bus) -> None:
+        for topic in topics:
+            await bus.forget(topic, subscription_name(table))
+
+    run_with_bus(servers, connection, remove_subscriptions)
+
+
+def run_with_bus(servers: str, connection: Mapping[str, Any], work: Callable[[Bus], Awaitable[Any]]) -> None:
+    """Run a coroutine with a connection, in its own thread: a caller in a notebook has a running event loop."""
+
+    async def run() -> None:
         async with connect(servers, services=False, **connection) as bus:
-            for topic in topics:
-                await bus.forget(topic, subscription_name(table))
+            await work(bus)
 
-    run_in_thread(remove_subscriptions())
-
-
-def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in its own thread: a caller in a notebook has a running event loop."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        thread.submit(asyncio.run, run()).result()
 
 
 SINK_LOG = "_spark_metadata"
@@ -127,11 +129,7 @@ class Table:
 
     def rows(self) -> DataFrame | None:
         """Return the rows with the columns of all files; None for an empty table."""
-        try:
-            return self._spark.read.option("mergeSchema", "true").parquet(self.path)
-        except AnalysisException as problem:
-            _expect_missing(problem)
-            return None
+        return _read_existing(lambda: self._spark.read.option("mergeSchema", "true").parquet(self.path))
 
     def check(self, columns: StructType, checkpoint: str) -> None:
         """Raise `TableMismatch` if rows with these columns cannot be appended."""
@@ -171,17 +169,17 @@ class Table:
 
 def _list_files(spark: SparkSession, path: str) -> list[str] | None:
     """Return the files in a folder and below it; None if it does not exist."""
+    return _read_existing(lambda: spark.read.option("recursiveFileLookup", "true").text(path).inputFiles())
+
+
+def _read_existing(read: Callable[[], T]) -> T | None:
+    """Return what `read` returns; None if the folder is missing or empty."""
     try:
-        return spark.read.option("recursiveFileLookup", "true").text(path).inputFiles()
+        return read()
     except AnalysisException as problem:
-        _expect_missing(problem)
+        if problem.getCondition() not in MISSING:
+            raise
         return None
-
-
-def _expect_missing(problem: AnalysisException) -> None:
-    """Raise the error unless it reports a missing folder."""
-    if problem.getCondition() not in MISSING:
-        raise problem
 
 
 def _can_merge(existing: DataType, added: DataType) -> bool:

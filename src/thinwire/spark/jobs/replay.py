@@ -22,12 +22,11 @@ from pyspark.sql import functions as F
 
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.brokers.protocol import LogSource
-from thinwire.client.bus import connect
 from thinwire.errors import ConfigError, MissingData, UnknownTopic
 from thinwire.schema import Schema, infer
 from thinwire.schema.event import nest
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire.spark.jobs.ingest import BY, run_in_thread
+from thinwire.spark.jobs.ingest import BY, run_with_bus
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.spark.source.sink import (
     DUE,
@@ -55,13 +54,8 @@ def resolve_replay_schema(
             return found
         schema = None if dimensions or time else _copy_schema(source, to.topic, rows)
     schema = schema or _infer_schema(to.topic, rows, dimensions, time)
-    run_in_thread(_register(to, schema))
+    run_with_bus(to.servers, to.connection, lambda bus: bus.register(schema, retain=True))
     return schema
-
-
-async def _register(to: WriteOptions, schema: Schema) -> None:
-    async with connect(to.servers, services=False, **dict[str, Any](to.connection)) as bus:
-        await bus.register(schema, retain=True)
 
 
 def _registered(source: LogSource, topic: str) -> Schema | None:

@@ -90,11 +90,6 @@ class TrialResult:
         content = "latest messages" if self.segment == LATEST else f"segments of {self.segment}"
         return f"{self.codec} {self.level}, {self.size:,} bytes, {content}"
 
-    @property
-    def method(self) -> TrainingMethod:
-        """Training method of the candidate."""
-        return TrainingMethod(self.codec, self.level, self.size, self.segment)
-
 
 def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
     """Return the candidates for a sample of `sample` bytes: deflate first, then all within the CPU budget."""
@@ -130,8 +125,8 @@ def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segm
 def build_final(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
     """Return the dictionary built from all messages with the chosen method."""
     facts = Facts(len(messages), sum(map(len, messages)), chosen.saved)
-    learning = int(LEARNING * len(messages))
-    dictionary = build(messages, chosen.method) or build(messages[:learning], chosen.method)
+    method = TrainingMethod(chosen.codec, chosen.level, chosen.size, chosen.segment)
+    dictionary = build(messages, method) or build(messages[: int(LEARNING * len(messages))], method)
     return None if dictionary is None else replace(dictionary, facts=facts)
 
 
