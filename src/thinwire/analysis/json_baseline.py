@@ -51,7 +51,7 @@ class Baseline:
 
     linger: seconds to collect events for a message; None for one message per event
     raw: bytes of the events; message: bytes of the payloads; link: bytes on both sockets
-    deflated_message, deflated_link: bytes of deflated payloads, and on both sockets with these
+    deflated_message: bytes of deflated payloads; deflated_link: bytes on both sockets with deflated payloads
     """
 
     topic: str

@@ -10,10 +10,9 @@ publisher's `Outbox`. The frame that starts a key frame round is a message of it
 >>> batcher.advance()
 [BatchedMessage(time=2.5, frames=1, size=30, starts_round=False, idle=1.999)]
 
-`SocketByteCounter` counts the message to the broker, the acknowledgement of the broker, the delivery, the
-acknowledgements of the subscriber (one for many messages), the headers of the first message after a pause, which fence
-the publisher, and the idle heartbeats of the broker. Connecting, subscribing, pings, TLS, TCP, IP and requests to
-services are not counted.
+`SocketByteCounter` counts the message to the broker, the broker's acknowledgement, the delivery, the subscriber's
+acknowledgements (one for many messages), the fencing headers of the first message after a pause, and the broker's idle
+heartbeats. It does not count connecting, subscribing, pings, TLS, TCP, IP and requests to services.
 
 >>> frames, text = SocketByteCounter.for_topic("building.rooms"), SocketByteCounter.for_json("building.rooms")
 >>> frames.count_message(12), text.count_message(12)

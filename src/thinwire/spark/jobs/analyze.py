@@ -66,26 +66,26 @@ def analyze_topic(
     with open_source(servers, **connection) as source:
         schema = read_topic(source, topic).schema
     options = {"servers": servers, "subscribe": topic, **connection}
-    frame = partial(read_topic_rows, spark.read.format("thinwire").options(**options).load(), schema)
+    read_rows = partial(read_topic_rows, spark.read.format("thinwire").options(**options).load(), schema)
     with open_work_folder(work) as folder:
         request = replace(request, topic=topic, schema=schema)
-        report = _analyze(spark, frame, request, folder, rejects, progress)
+        report = _analyze(spark, read_rows, request, folder, rejects, progress)
     note = "The events come from a topic log: values that its publishers suppressed are not included."
     return replace(report, notes=(note,))
 
 
 def _analyze(
     spark: SparkSession,
-    frame: Callable[[TimeReader | None], DataFrame],
+    read_rows: Callable[[TimeReader | None], DataFrame],
     request: AnalysisRequest,
     folder: WorkFolder,
     rejects_to: str | None,
     progress: Progress | None,
 ) -> AnalysisReport:
     needs_head = not request.rate and request.schema is None
-    reader = create_time_reader(read_head(frame(None)) if needs_head else [], request)
+    reader = create_time_reader(read_head(read_rows(None)) if needs_head else [], request)
     parsed = str(folder.path / "parsed")
-    run_action(spark, partial(frame(reader).write.parquet, parsed), progress)
+    run_action(spark, partial(read_rows(reader).write.parquet, parsed), progress)
     rows = spark.read.parquet(parsed)
     rejects = _collect_rejects(rows, rejects_to)
     if request.schema is None:
@@ -94,7 +94,7 @@ def _analyze(
     if reader is not None:
         request = replace(request, time=reader.name)
     report = analyze_sorted(folder, request, partial(run_cells, spark, progress=progress), rejects)
-    return replace(report, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    return replace(report, created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _collect_rejects(rows: DataFrame, to: str | None) -> Rejects:

@@ -127,10 +127,6 @@ class Table:
         self.by = tuple(by)
         self._spark = spark
 
-    def rows(self) -> DataFrame | None:
-        """Return the rows with the columns of all files; None for an empty table."""
-        return _read_existing(lambda: self._spark.read.option("mergeSchema", "true").parquet(self.path))
-
     def check(self, columns: StructType, checkpoint: str) -> None:
         """Raise `TableMismatch` if rows with these columns cannot be appended."""
         has_checkpoint = bool(_list_files(self._spark, f"{checkpoint}/offsets"))
@@ -139,7 +135,7 @@ class Table:
                 detail = "its files were not written by a stream and would be hidden: choose another folder"
                 raise TableMismatch(detail, table=self.path)
             return
-        rows = self.rows()
+        rows = _read_existing(lambda: self._spark.read.option("mergeSchema", "true").parquet(self.path))
         if rows is None:
             return
         self._check_columns(rows.schema, columns)

@@ -211,7 +211,7 @@ async def _publish(options: WriteOptions, schema: Schema, name: str, batches: It
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             events = list(convert_rows(batch, schema))
             starts = range(0, len(events), BLOCK)
-            accepted = sum([await _offer(out, events[start : start + BLOCK]) for start in starts])
+            accepted = sum([await _publish_when_due(out, events[start : start + BLOCK]) for start in starts])
             written.rows += accepted
             written.refused += batch.num_rows - accepted
         await out.flush(FLUSH_TIMEOUT)
@@ -219,8 +219,8 @@ async def _publish(options: WriteOptions, schema: Schema, name: str, batches: It
     return written
 
 
-async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
-    """Publish events when they are due. Return the number of accepted ones."""
+async def _publish_when_due(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
+    """Publish every event at its time. Return the number of accepted events."""
     accepted = index = 0
     while index < len(block):
         now = time.time()
