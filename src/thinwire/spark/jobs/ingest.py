@@ -190,6 +190,8 @@ CHECKPOINT = "_checkpoint"
 BY = ("topic", "date")
 MAX_OFFSETS = 500_000
 """largest number of messages per batch"""
+AT_ONCE = {"availableNow": True}
+"""trigger of a query that reads up to the current end of the logs"""
 
 
 @dataclass(frozen=True)
@@ -247,9 +249,7 @@ def ingest(
         tuple(dict.fromkeys(map(check_topic, topics))),
         Table(spark, path, by),
         checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
-        trigger={"availableNow": True}
-        if trigger is None
-        else {"processingTime": f"{round(trigger * 1000)} milliseconds"},
+        trigger={"processingTime": f"{round(trigger * 1000)} milliseconds"} if trigger is not None else AT_ONCE,
         servers=servers,
         connection=connection,
         options=options,
