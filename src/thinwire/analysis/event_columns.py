@@ -191,11 +191,11 @@ class EventClock:
         if self.property is None or self._rate:
             seconds = (self._count + np.arange(batch.num_rows)) / float(self._rate or 1)
         else:
-            seconds = self._stated_seconds(batch.select([self.property.name]), self.property)
+            seconds = self._read_seconds(batch.select([self.property.name]), self.property)
         self._count += batch.num_rows
         return seconds
 
-    def _stated_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
+    def _read_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
         rows = ArrowRows(batch, self._time_schema)
         ticks = rows.cells[0].astype(np.float64) if is_integral(stamp) else rows.cells.view(np.float64)[0].copy()
         for row in np.flatnonzero(rows.irregular).tolist():

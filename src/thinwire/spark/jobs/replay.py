@@ -45,16 +45,16 @@ SAMPLE = 10_000
 
 
 def resolve_replay_schema(
-    to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
+    target: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
 ) -> Schema:
     """Return the schema of the target topic. A new topic is registered, with `retain`."""
-    with open_source(to.servers, **to.connection) as source:
-        found = _registered(source, to.topic)
+    with open_source(target.servers, **target.connection) as source:
+        found = _registered(source, target.topic)
         if found is not None:
             return found
-        schema = None if dimensions or time else _copy_schema(source, to.topic, rows)
-    schema = schema or _infer_schema(to.topic, rows, dimensions, time)
-    run_with_bus(to.servers, to.connection, lambda bus: bus.register(schema, retain=True))
+        schema = None if dimensions or time else _copy_schema(source, target.topic, rows)
+    schema = schema or _infer_schema(target.topic, rows, dimensions, time)
+    run_with_bus(target.servers, target.connection, lambda bus: bus.register(schema, retain=True))
     return schema
 
 
@@ -123,14 +123,14 @@ def replay(
     if "_topic" in rows.columns:
         rows = rows.drop(*by)
     options = {"servers": servers, "topic": topic, **({"publisher": name} if name else {}), **connection}
-    to = WriteOptions.read(options)
-    schema = resolve_replay_schema(to, rows, dimensions, event_time)
+    target = WriteOptions.read(options)
+    schema = resolve_replay_schema(target, rows, dimensions, event_time)
     frame = _ordered(_columns(rows, schema), schema, speed, limit, publishers)
     check_columns(arrow_of(frame.schema), schema)
     run = f"replay-{token_hex(6)}"
 
     def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pylist([vars(publish_partition(to, schema, run, iter(batches)))])
+        yield pa.RecordBatch.from_pylist([vars(publish_partition(target, schema, run, iter(batches)))])
 
     parts = run_action(spark, frame.mapInArrow(publish, _RESULT).collect, progress)
     return sum_results(SinkResult(*part) for part in parts)

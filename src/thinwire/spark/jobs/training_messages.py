@@ -43,7 +43,7 @@ _BODIES = "file string, block long, line long, message binary"
 _LOCATION = ("_publisher", "_offset", "_frame")
 
 
-class Bound(NamedTuple):
+class SlotBinding(NamedTuple):
     """After this frame of this message, a publisher's slot is bound to this dictionary."""
 
     publisher: str
@@ -56,33 +56,33 @@ class Bound(NamedTuple):
 class SlotHistory:
     """Bindings of all slots of all publishers over a log."""
 
-    def __init__(self, bound: Iterable[Bound]) -> None:
-        self._bound: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
-        for publisher, offset, frame, slot, hash in sorted(bound):
-            self._bound[publisher, slot].append((offset, frame, hash))
+    def __init__(self, bindings: Iterable[SlotBinding]) -> None:
+        self._bindings: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
+        for publisher, offset, frame, slot, hash in sorted(bindings):
+            self._bindings[publisher, slot].append((offset, frame, hash))
 
     def hash_before(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
         """Return the hash that a slot is bound to before this frame, or None.
 
-        >>> slots = SlotHistory([Bound("p", 3, 0, 7, b"old"), Bound("p", 9, 2, 7, b"new")])
+        >>> slots = SlotHistory([SlotBinding("p", 3, 0, 7, b"old"), SlotBinding("p", 9, 2, 7, b"new")])
         >>> slots.hash_before("p", 7, 3, 0), slots.hash_before("p", 7, 9, 1), slots.hash_before("p", 7, 9, 3)
         (None, b'old', b'new')
         """
-        known = self._bound.get((publisher, slot), [])
+        known = self._bindings.get((publisher, slot), [])
         index = bisect_left(known, (offset, frame, b""))
         return known[index - 1][2] if index else None
 
     @property
     def hashes(self) -> set[bytes]:
         """Hashes of all bindings."""
-        return {hash for known in self._bound.values() for *_, hash in known}
+        return {hash for known in self._bindings.values() for *_, hash in known}
 
 
 def collect_bindings(frames: DataFrame) -> SlotHistory:
     """Return the bindings of a log read with `columns=frames`."""
     rows = _select_kinds(frames, [FrameKind.BINDING]).collect()
     return SlotHistory(
-        Bound(row["_publisher"], row["_offset"], row["_frame"], binding.slot, binding.hash)
+        SlotBinding(row["_publisher"], row["_offset"], row["_frame"], binding.slot, binding.hash)
         for row in rows
         for binding in bindings_in(bytes(row.payload))
     )
