@@ -117,7 +117,7 @@ def frame_bodies(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[
                 hash = slots.hash_before(publisher, frame.slot, offset, index)
                 if hash not in codecs and hash in known:
                     codecs[hash] = codec_of(known[hash])
-                return codecs[hash].unpack(frame.carried, MAX_FRAME) if hash in codecs else None
+                return codecs[hash].unpack(frame.sent_body, MAX_FRAME) if hash in codecs else None
             except PeerFault:
                 return None
 
