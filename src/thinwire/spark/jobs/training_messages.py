@@ -109,7 +109,7 @@ def frame_bodies(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[
         codecs: dict[bytes | None, Codec] = {}
 
         def body(publisher: str, offset: int, index: int, raw: bytes) -> bytes | None:
-            """Return the body of a frame; None if it is too short or damaged."""
+            """Return the body of a frame; None if it is damaged or its dictionary is unknown."""
             try:
                 frame = read(raw)
                 if frame.slot is None or frame.slot == DEFLATE_SLOT:
