@@ -12,6 +12,7 @@ from thinwire.codec import StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.errors import UnknownFacts
 from thinwire.schema import Event, Schema, SchemaProjection, flatten, nest
+from thinwire.schema.kind_conversion import kind_conversion
 from thinwire.topics.delivery_dedup import Source
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.static_properties import Factoring
@@ -171,6 +172,8 @@ def _conversions(
             yield _project(schema, SchemaProjection(selected, selected_reader))
     if request.properties is not None:
         yield _select_properties(reader or schema, request.properties)
+    if (kinds := kind_conversion(reader or schema)) is not None:
+        yield lambda events: [event.like(kinds.from_base(event)) for event in events]
 
 
 def _delivered_part(schema: Schema, demand: DemandClass) -> Schema:

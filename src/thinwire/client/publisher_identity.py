@@ -9,6 +9,7 @@ from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.codec import StreamDecoder
 from thinwire.errors import NameInUse, PeerFault, ServiceUnavailable
 from thinwire.schema import Event
+from thinwire.schema.kind_conversion import kind_conversion
 from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import ask_subject, key_subject, log_of, publisher_subjects
@@ -71,7 +72,8 @@ async def read_last_events(broker: Broker, topic: TopicMetadata, publisher: str)
             break
         events = {event.source: event for event in await _join_facts(topic, decoder)} | events
         end = await _find_start(broker, topic.name, publisher, decoder.incarnation, end)
-    return events
+    kinds = kind_conversion(topic.schema)
+    return events if kinds is None else {source: e.like(kinds.from_base(e)) for source, e in events.items()}
 
 
 async def _join_facts(topic: TopicMetadata, decoder: StreamDecoder) -> list[Event]:

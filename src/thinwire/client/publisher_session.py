@@ -17,6 +17,7 @@ from thinwire.client.publisher_identity import CLAIM
 from thinwire.clock import Clock
 from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, ThinwireError
+from thinwire.schema.kind_conversion import kind_conversion
 from thinwire.topics.dead_letters import DeadLetters
 from thinwire.topics.names import ask_subject, call_subject
 from thinwire.topics.static_properties import Factoring
@@ -69,6 +70,7 @@ class PublisherSession:
         self.payload_limit = PayloadLimit(topic.schema, broker.max_payload)
         self.size_limit = SizeLimit(topic.schema, broker.max_payload)
         self.factoring = Factoring(topic.schema) if topic.factored else None
+        self._kinds = kind_conversion(topic.schema)
         self._broker = broker
         self._clock = clock
         self._name = name
@@ -99,7 +101,7 @@ class PublisherSession:
             if payload is not None:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
-                values = cast(Mapping[str, Any], event)
+                values = self._base_values(cast(Mapping[str, Any], event))
                 if self.size_limit.is_needed:
                     self.size_limit.check(values)
                 if self.factoring is not None:
@@ -123,8 +125,9 @@ class PublisherSession:
         rejected: list[tuple[Mapping[str, Any], LocalFault]] = []
         for event in cast(list[Mapping[str, Any]], events):
             try:
-                self.size_limit.check(event)
-                frames += self.encoder.publish(event, now)
+                values = self._base_values(event)
+                self.size_limit.check(values)
+                frames += self.encoder.publish(values, now)
             except (EventRejected, PayloadTooLarge) as problem:
                 rejected.append((event, problem))
         self.send(frames)
@@ -157,6 +160,9 @@ class PublisherSession:
     def send(self, frames: list[bytes]) -> None:
         if self.wanted:
             self.outbox.put(frames)
+
+    def _base_values(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        return event if self._kinds is None else self._kinds.to_base(event)
 
     async def _publish_each(self, events: list[Mapping[str, Any] | bytes]) -> int:
         accepted = 0
