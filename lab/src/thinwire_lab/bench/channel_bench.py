@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.live_bench import CHANGES, CLASSES, fault_row, rate_row, ratio_row
-from thinwire_lab.live.delivery_audit import AuditResult
+from thinwire_lab.live.delivery_audit import AuditedResult
 from thinwire_lab.live.kill_test import (
     MAX_TAKEOVER_INTERVAL,
     PUBLISHERS,
@@ -41,8 +41,8 @@ def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
     found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, demands=THREE_CLASSES))
     how = f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers,"
     how += f" {TRANSLATORS} translators, {len(found.audits)} durable subscribers of a class each,"
-    how += f" {found.events:,} events recorded"
-    yield fault_row(f"kill -9 of the {victim}, three classes", found.audits, how)
+    how += f" {found.audited_events:,} events recorded"
+    yield fault_row(f"kill -9 of the {victim}, three classes", found, how)
 
 
 def pause(setting: Setting) -> Iterator[Row]:
@@ -51,12 +51,12 @@ def pause(setting: Setting) -> Iterator[Row]:
     settings = {"lease": QUICK_LEASE} if setting.quick else {}
     found = asyncio.run(pause_translator(seconds, setting.progress, **settings))
     how = f"SIGSTOP for {seconds:g} s, then SIGCONT; {RATE:,.0f} events/s; the other translator wrote after"
-    how += f" {found.takeover:.1f} s; {_count_events(found.audits)}; {found.paused} was paused,"
-    yield fault_row("a translator paused beyond its lease", found.audits, f"{how} {found.active} active in the end")
+    how += f" {found.takeover:.1f} s; {_count_events(found)}; {found.paused} was paused,"
+    yield fault_row("a translator paused beyond its lease", found, f"{how} {found.active} active in the end")
 
 
-def _count_events(audits: Sequence[AuditResult]) -> str:
-    return f"{sum(audit.events for audit in audits):,} events at {len(audits)} subscribers"
+def _count_events(found: AuditedResult) -> str:
+    return f"{found.audited_events:,} events at {len(found.audits)} subscribers"
 
 
 KILL_BENCHMARKS = [
@@ -83,7 +83,7 @@ def saturation_rate(setting: Setting) -> Iterator[Row]:
 def _translator_row(found: SaturationRates) -> Row:
     name = "translator, five classes: processor time an event, at the saturation rate"
     if not found.rounds:
-        return Row(name, "us", high=MAX_MICROSECONDS, note="no rate was held", sound=False)
+        return Row(name, "us", high=MAX_MICROSECONDS, invalid="no rate was held")
     held = found.rounds[-1]
     spent = held.seconds_of("translator")
     tolerances = ", ".join(f"{tolerance:g}" for tolerance in SHAPES[CLASSES].classes)
@@ -112,8 +112,7 @@ def many_sources(setting: Setting) -> Iterator[Row]:
         found.encodings / found.events if found.events else None,
         high=float(classes),
         how=f"{how}, {found.encodings:,} encodings; the strictest class reads the log",
-        note=note,
-        sound=not note,
+        invalid=note,
     )
     yield Row(
         "many sources: resident memory of the translator",
@@ -121,8 +120,7 @@ def many_sources(setting: Setting) -> Iterator[Row]:
         found.memory / 1e6,
         high=MAX_MEGABYTES,
         how=f"{how}; {found.before / 1e6:.0f} MB before the first event, {found.after / 1e6:.0f} MB in the end",
-        note=note,
-        sound=not note,
+        invalid=note,
     )
 
 
@@ -157,12 +155,11 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
         found.delivered,
         high=MAX_SECONDS,
         how="the slower of both classes",
-        note=note,
-        sound=not note,
+        invalid=note,
     )
     how = "between the last stored checkpoint and the first message that a channel lacks"
     yield Row(f"{name}: messages read before that", "messages", found.replayed, how=how)
-    yield fault_row(name, found.audits, _count_events(found.audits))
+    yield fault_row(name, found, _count_events(found))
 
 
 async def _recover(frames: int, messages: int, setting: Setting) -> TranslatorRecovery:

@@ -184,8 +184,9 @@ def sizes(setting: Setting) -> Iterator[Row]:
         yield _row(sample, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
         setting.progress((index + 1) / len(samples))
     for sample in find_samples(setting, measurable=False):
-        note = sample.trouble or f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
-        yield Row(f"{sample.name}: bytes a message", "bytes", note=note, sound=not sample.trouble)
+        note = f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
+        name = f"{sample.name}: bytes a message"
+        yield Row(name, "bytes", invalid=sample.trouble) if sample.trouble else Row(name, "bytes", note=note)
 
 
 def _row(sample: CodecSample, levels: Sequence[int]) -> Row:

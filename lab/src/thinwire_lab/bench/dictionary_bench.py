@@ -76,7 +76,7 @@ def switching(setting: Setting) -> Iterator[Row]:
     for index, kind in enumerate(KINDS):
         found = asyncio.run(find_saturation_rates([kind], plan, lambda share: None))[kind]
         if not found.rate:
-            yield Row(_switch_row_name(kind, LOST), "failures", note="no rate was held", sound=False)
+            yield Row(_switch_row_name(kind, LOST), "failures", invalid="no rate was held")
             continue
         result = asyncio.run(run_switches(SHAPES[kind], LOAD * found.rate, seconds, interval))
         yield from switch_rows(kind, result, interval)
@@ -94,8 +94,8 @@ def switch_rows(kind: str, found: SwitchResult, interval: float) -> Iterator[Row
     how += f"{found.switches} switches, {found.bindings} bindings in the log"
     # the dictionary before the round counts, too; the last one may be uploaded after the last event
     complete = found.bindings >= publishers * found.switches
-    note = "" if complete else "not every publisher used every dictionary"
-    yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, note=note, sound=complete)
+    invalid = "" if complete else "not every publisher used every dictionary"
+    yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, invalid=invalid)
     how = f"{outcome.p99:.0f} ms against {found.steady.p99:.0f} ms with one dictionary, at the same rate"
     note = found.steady.trouble and f"without switching: {found.steady.trouble}"
     name = _switch_row_name(kind, "p99 to one dictionary")
@@ -111,9 +111,9 @@ def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
     how = (
         f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers of"
     )
-    how += f" frames of JSON, {SUBSCRIBERS} durable subscribers, {found.events:,} events recorded"
-    trouble = "" if found.dictionary else "no dictionary was in use in the end"
-    yield fault_row(f"kill -9 of the {VICTIMS[victim]}, with dictionaries", found.audits, how, trouble)
+    how += f" frames of JSON, {SUBSCRIBERS} durable subscribers, {found.audited_events:,} events recorded"
+    invalid = "" if found.dictionary else "no dictionary was in use in the end"
+    yield fault_row(f"kill -9 of the {VICTIMS[victim]}, with dictionaries", found, how, invalid)
 
 
 def batches(setting: Setting) -> Iterator[Row]:
@@ -221,7 +221,7 @@ def _difference_row(pair: LinkPair) -> Row:
     how += f"; half delivered within {1000 * pair.live.delivered[0]:.0f} ms, {1000 * pair.virtual.delivered[0]:.0f}"
     how += f"; largest difference: {max(pair.apart, key=pair.apart.__getitem__).replace('_', ' ')}"
     note = _describe_trouble(pair)
-    return Row(name, "share", max(pair.apart.values()), high=MAX_DIFFERENCE, how=how, note=note, sound=not note)
+    return Row(name, "share", max(pair.apart.values()), high=MAX_DIFFERENCE, how=how, invalid=note)
 
 
 def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.live.delivery_audit import AuditResult, describe_faults
+from thinwire_lab.live.delivery_audit import AuditedResult, describe_faults
 from thinwire_lab.live.kill_test import MAX_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
 from thinwire_lab.live.load_chain import LoadOutcome
 from thinwire_lab.live.saturation_rate import (
@@ -27,18 +27,17 @@ def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
     found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress))
     how = f"{found.kills} kills within {MAX_INTERVAL:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
     how += f" {SUBSCRIBERS} durable subscribers"
-    yield fault_row(f"kill -9 of the {victim}", found.audits, f"{how}, {found.events:,} events recorded")
+    yield fault_row(f"kill -9 of the {victim}", found, f"{how}, {found.audited_events:,} events recorded")
 
 
-def fault_row(name: str, audits: Sequence[AuditResult], how: str, trouble: str = "") -> Row:
+def fault_row(name: str, found: AuditedResult, how: str, invalid: str = "") -> Row:
     """Return the row of a failure test, with the faults of all subscribers.
 
-    trouble: why the test is not valid
+    invalid: why the test is not valid
     """
-    faults = sum(audit.faults for audit in audits)
-    note = trouble or describe_faults(max(audits, key=lambda audit: audit.faults))
+    note = describe_faults(max(found.audits, key=lambda audit: audit.faults))
     name = f"{name}: events missing, repeated, out of order or beyond their bound"
-    return Row(name, "failures", faults, high=0, how=how, note=note, sound=not trouble)
+    return Row(name, "failures", found.faults, high=0, how=how, note=note, invalid=invalid)
 
 
 KILL_BENCHMARKS = [Benchmark(f"kill {victim}", partial(kill, victim)) for victim in VICTIMS]
@@ -90,11 +89,10 @@ def rate_row(found: SaturationRates, plan: SaturationPlan, low: float | None, ch
         how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
     wrong = checked and found.kind in (CHANGES, ALL_EVENTS, CLASSES) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
-    notes = [f"{share:.2f} frames an event, not 0.5"] if wrong else []
-    if found.others > MAX_OTHERS:
-        notes.append(f"other processes used up to {found.others:.1f} cores")
+    invalid = f"{share:.2f} frames an event, not 0.5" if wrong else ""
+    note = f"other processes used up to {found.others:.1f} cores" if found.others > MAX_OTHERS else ""
     name = f"saturation rate, {TITLES[found.kind]}: events a second held"
-    return Row(name, "events/s", found.rate, low=low, how=how, note=", ".join(notes), sound=not wrong)
+    return Row(name, "events/s", found.rate, low=low, how=how, note=note, invalid=invalid)
 
 
 def _describe_round(outcome: LoadOutcome) -> str:
@@ -109,8 +107,7 @@ def ratio_row(ours: SaturationRates, reference: SaturationRates, low: float | No
     name = f"saturation rate, {TITLES[ours.kind]}, to {TITLES[reference.kind]}"
     how = f"{ours.rate:,.0f} to {reference.rate:,.0f} events/s, medians of the same run"
     value = ours.rate / reference.rate if reference.rate else None
-    note = "" if reference.rate else "no rate was held"
-    return Row(name, "times", value, low=low, how=how, note=note, sound=bool(reference.rate))
+    return Row(name, "times", value, low=low, how=how, invalid="" if reference.rate else "no rate was held")
 
 
 SATURATION_BENCHMARKS = [Benchmark("saturation rate", saturation_rate, tags=("knee",))]
@@ -152,7 +149,7 @@ def _link_row(measured: WireBytes, plain: WireBytes, seconds: float) -> Row:
     how += f"; set-up apart: {measured.set_up:,} and {plain.set_up:,} bytes"
     how += f"; {measured.sent / measured.events:.2f} of the events sent"
     note = _describe_trouble(measured, plain)
-    return Row(name, "part", measured.per_event / plain.per_event, high=high, how=how, note=note, sound=not note)
+    return Row(name, "part", measured.per_event / plain.per_event, high=high, how=how, invalid=note)
 
 
 def _describe_trouble(*measured: WireBytes) -> str:

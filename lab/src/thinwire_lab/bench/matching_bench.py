@@ -153,16 +153,8 @@ def matching(setting: Setting) -> Iterator[Row]:
     size = setting.size(100_000, 2_000)
     for done, method in enumerate(METHODS):
         found = method.match(size, size)
-        note = f"{found.wrong} events have other matches" if found.wrong else ""
-        yield Row(
-            method.name,
-            "events/s",
-            found.rate,
-            method.low,
-            how=_describe(size, found),
-            note=note,
-            sound=not found.wrong,
-        )
+        invalid = f"{found.wrong} events have other matches" if found.wrong else ""
+        yield Row(method.name, "events/s", found.rate, method.low, how=_describe(size, found), invalid=invalid)
         setting.progress((done + 1) / len(METHODS))
 
 

@@ -72,8 +72,7 @@ class RecordingSize:
         self.key_bytes += counts.key_bytes
         self.control_bytes += counts.control_bytes
         self.switches += stream.switches
-        if not stream.checker.is_guarantee_met:
-            self.fault = self.fault or f"guarantee broken: {stream.checker.first_breach or 'events are missing'}"
+        self.fault = self.fault or stream.breach
 
 
 def encode(recording: Recording, config: StreamConfig) -> RecordingSize:
@@ -112,7 +111,7 @@ def rows(name: str, limits: Sequence[RecordingLimit], read: Callable[[], Recordi
         for limit, row in zip(limits, own, strict=True):
             size, baseline = encoded[limit.share], sizes[limit.baseline]
             value, fault = size.frame_bytes / baseline, size.fault
-            yield replace(row, value=value, how=_describe(size, baseline), note=fault, sound=not fault)
+            yield replace(row, value=value, how=_describe(size, baseline), invalid=fault)
 
 
 def _encode_within(recording: Recording, share: float, config: StreamConfig) -> RecordingSize:

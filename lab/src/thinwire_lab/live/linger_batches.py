@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import thinwire as tw
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
@@ -31,6 +32,7 @@ from thinwire.errors import GuaranteeViolated
 from thinwire.schema.schema import PAYLOAD
 from thinwire.topics.names import log_of
 from thinwire.wire import varint
+from thinwire_lab.live.background_tasks import cancel_tasks
 from thinwire_lab.live.json_stack import BatchSender
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.policy_cells import crossing_batch, format_batch, interpolate
@@ -91,12 +93,12 @@ async def open_deflated(url: str, topic: str, linger: float) -> AsyncIterator[Ba
     """Deflate all messages of a linger as one: the usual method without dictionaries."""
     log, subject = f"joined_{topic}", f"joined.{topic}"
     async with AsyncExitStack() as resources:
-        sending, receiving = await _connect(resources, url), await _connect(resources, url)
+        sending, receiving = [(await open_broker(read_url(url), {}, resources)).broker for _ in range(2)]
         await sending.ensure_log(log, [subject])
         reader = await receiving.read(log)
         resources.push_async_callback(reader.close)
         sender = BatchSender(sending, log, subject, linger, join_messages)
-        resources.push_async_callback(sender.close)
+        resources.push_async_callback(cancel_tasks, [sender.task])
         yield BatchStream(lambda message: sender.publish([message]), sender.flush, _read_joined(reader), log)
 
 
@@ -147,14 +149,6 @@ async def _read_joined(reader: LogReader) -> AsyncGenerator[list[bytes], None]:
 async def _payloads(events: Subscription) -> AsyncGenerator[list[bytes], None]:
     async for batch in events.batches():
         yield [event[PAYLOAD] for event in batch]
-
-
-async def _connect(resources: AsyncExitStack, url: str) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-
-    broker = await connect(url)
-    resources.push_async_callback(broker.close)
-    return broker
 
 
 RATE = 400.0

@@ -1,9 +1,9 @@
 """Streams whose events are known in advance, and the events that a demand class must receive of them.
 
 The load feed: each publisher has its own sources, which send in turn at regular instants. `time` is the instant at
-which an event is due, in microseconds, and latency is counted from it, so a publisher that falls behind cannot hide it.
-Three readings do not change in half of the events and change by more than the tolerance in the others. A seed gives the
-same readings everywhere.
+which an event is due, in microseconds. Latency is counted from it, so it includes the delay of a publisher that falls
+behind. Three readings do not change in half of the events and change by more than the tolerance in the others. A seed
+gives the same readings on every machine.
 
 >>> feed = LoadSource(publisher=0, publishers=4, rate=2000, start=1_000_000)
 >>> events = feed.due(1_010_000)
@@ -66,7 +66,7 @@ class LoadSource:
 
     rate: events per second of all publishers together, rounded to whole microseconds between events of a source
     start: the instant of the first event, in microseconds since the epoch
-    turn: number of the round; each round has its own sources, so it starts without decoder state
+    turn: number of the round; the sources of each round are new, so that it starts without decoder state
     offsets: microseconds from the start to the first event of each source; period: between two events of a source
     readings: `ROWS` readings of each source
     """

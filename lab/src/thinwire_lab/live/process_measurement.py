@@ -16,11 +16,12 @@ from contextlib import asynccontextmanager
 from operator import itemgetter
 from statistics import fmean
 from time import monotonic
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from thinwire_lab.live.background_tasks import cancel_tasks
 
 MAX_LATENCY = 20_000
 """milliseconds; longer latencies count as this"""
@@ -31,7 +32,7 @@ Counts = NDArray[np.int64]
 
 
 class ReceivedEvents:
-    """Number, latencies and last instants of the events of one subscriber. The cost is the same for every stack.
+    """The number of events of one subscriber, their latencies, and the instant of the last event of each source.
 
     source: the property that identifies a source
     stamp: the property with the instant at which the event was due, in microseconds
@@ -66,7 +67,7 @@ class ReceivedEvents:
         self.clear_latencies()
 
     def clear_latencies(self) -> None:
-        """Discard the latencies of the warm-up."""
+        """Discard the latencies, which are those of the warm-up."""
         self._stamps.clear()
         self._arrivals.clear()
         self._counts[:] = 0
@@ -115,7 +116,7 @@ def quantile(counts: Counts, share: float) -> float | None:
 
 SAMPLE_INTERVAL = 1.0
 WARM_UP = 0.25
-"""the share of a run after which memory is taken as settled"""
+"""the share of a run in which growth of memory is ignored"""
 
 
 class ProcessSample(NamedTuple):
@@ -127,11 +128,11 @@ class ProcessSample(NamedTuple):
 
 
 class ProcessSampler:
-    """Samples processes once a second while it is open.
+    """Samples processor time and memory of processes once a second while it is open.
 
     processes: name -> process id
-    series: name -> samples, which end when the process ends
-    machine: samples of the whole machine, without memory
+    series: name -> samples, up to the end of the process
+    machine: samples of the complete machine, without memory
     """
 
     def __init__(self, processes: Mapping[str, int]) -> None:
@@ -139,19 +140,14 @@ class ProcessSampler:
         self.series: dict[str, list[ProcessSample]] = {name: [] for name in processes}
         self.machine: list[ProcessSample] = []
         self._start = monotonic()
-        self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> ProcessSampler:
         self._start = monotonic()
         self._task = asyncio.create_task(self._sample_repeatedly())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+    async def __aexit__(self, *_: object) -> None:
+        await cancel_tasks([self._task])
         self._sample()
 
     def peak_memory(self, name: str) -> int:
@@ -188,7 +184,7 @@ def cores_used(series: Mapping[str, list[ProcessSample]]) -> dict[str, float]:
 
 
 def cores_of_others(series: Mapping[str, list[ProcessSample]], machine: list[ProcessSample]) -> float:
-    """Return the cores that other processes of the machine used meanwhile.
+    """Return the processor seconds per second of all other processes of the machine.
 
     >>> broker = [ProcessSample(0.0, 1.0, 10), ProcessSample(2.0, 2.0, 10)]
     >>> cores_of_others({"broker": broker}, [ProcessSample(0.0, 5.0, 0), ProcessSample(2.0, 8.0, 0)])

@@ -66,7 +66,7 @@ def analysis(setting: Setting) -> Iterator[Row]:
     how += f"; events a CPU-second: {rate(events, found[OURS]):,.0f} to {rate(events, found[ALONE]):,.0f}"
     name = "analyze: CPU time to the same functions in one process"
     value = ratio(found[OURS], found[ALONE])
-    yield Row(name, "times", value, high=MAX_TIME, how=how, note=trouble, sound=not trouble)
+    yield Row(name, "times", value, high=MAX_TIME, how=how, invalid=trouble)
 
 
 def growth(setting: Setting) -> Iterator[Row]:

@@ -114,9 +114,7 @@ def _rows(
         cpu = " to ".join(f"{usages[one][-1].cpu:.1f}" for one in (name, USUAL))
         how = f"{size}, {pairs[OURS]:,} pairs; last round {cpu} CPU-s; {common}"
         title = f"matching, {name}: CPU time to the usual grid join"
-        yield Row(
-            title, "times", ratio(usages[name], usages[USUAL]), high=high, how=how, note=trouble, sound=not trouble
-        )
+        yield Row(title, "times", ratio(usages[name], usages[USUAL]), high=high, how=how, invalid=trouble)
     for name in (CROWDED, WORKLOAD):
         share = pairs[OURS] / pairs[name]
         how = f"{size}, {pairs[name]:,} pairs to {pairs[OURS]:,}; last round {usages[name][-1].cpu:.1f} CPU-s; {common}"

@@ -166,9 +166,7 @@ def _row(events: int, found: dict[str, list[ProcessUsage]], trouble: str) -> Row
     how += f"; events a CPU-second: {rates}; median of {len(found[OURS])} rounds in turn on {TWO_CORES}"
     name = "reconstruction: CPU time to the better of SQL window and NumPy forward fill"
     value = ratio(found[OURS], found[better])
-    return Row(
-        name, "times", value, high=MAX_TIME, how=f"{how}; the better one: {better}", note=trouble, sound=not trouble
-    )
+    return Row(name, "times", value, high=MAX_TIME, how=f"{how}; the better one: {better}", invalid=trouble)
 
 
 BENCHMARKS = [Benchmark("reconstruction", reconstruction)]

@@ -77,7 +77,7 @@ def _row(system: BenchSite, reports: list[dict[str, Any]]) -> Row:
     how += f", {system.events:,} events"
     name = f"stream, {TRIGGER_FRAMES:,} frames a trigger: messages read to messages requested"
     value = (sums["read"] + sums["replayed"]) / sums["requested"]
-    return Row(name, "times", value, high=MAX_READ, how=how, note=trouble, sound=not trouble)
+    return Row(name, "times", value, high=MAX_READ, how=how, invalid=trouble)
 
 
 EVENTS, QUICK = 40 * CYCLE_EVENTS, 20_000
@@ -214,7 +214,7 @@ def _rows(system: BenchSite, found: Runs, trouble: str) -> Iterator[Row]:
         value = median((items[ours] / mine.cpu) / (items[reference] / other.cpu) for mine, other in pairs)
         how = f"{rates[ours]:,.0f} events to {rates[reference]:,.0f} a CPU-second; {common}"
         name = f"{titles[ours]}: events a CPU-second to {titles[reference]}"
-        return Row(name, "times", value, low=low, how=how, note=trouble, sound=not trouble)
+        return Row(name, "times", value, low=low, how=how, invalid=trouble)
 
     yield from (row(*comparison) for comparison in COMPARISONS)
 

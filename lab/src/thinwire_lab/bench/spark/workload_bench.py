@@ -150,7 +150,8 @@ def _gain_row(
 ) -> Row:
     high = MAX_GAIN_RATIO if judged else None
     if not values:
-        return Row(title, "times", high=high, how=how, note="no joint policy is within that", sound=not judged)
+        missing = "no joint policy is within that"
+        return Row(title, "times", None, None, high, how, *("", missing) if judged else (missing, ""))
     best = min(values, key=lambda name: values[name])
     costs = ", ".join(f"{name}: {found[name].wasted:.2f} wasted, p90 {found[name].p90:.1f} ms" for name in
                      ("proximity", best, "interest"))  # fmt: skip
