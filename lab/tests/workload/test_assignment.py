@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +12,13 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.assignment.assignment_costs import (
     MAX_EVENTS,
-    AssignmentPopulation,
+    QUANTILES,
+    AssignmentCosts,
     EventSample,
-    compute_costs,
+    GroupDemands,
+    broker_load,
     group_keys,
-    group_subscriptions,
+    nearest_brokers,
 )
 from thinwire_lab.workload.assignment.assignment_kernels import count_events
 from thinwire_lab.workload.assignment.broker_assignment import (
@@ -25,7 +29,35 @@ from thinwire_lab.workload.assignment.broker_assignment import (
     policies,
 )
 from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.random_rows import Floats, Rows
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
+
+
+class AssignmentPopulation(NamedTuple):
+    """Subscriptions with rectangles and locations, brokers, and a sample of events."""
+
+    low: Floats
+    high: Floats
+    locations: Floats
+    brokers: Floats
+    events: Floats
+
+
+def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
+    """Return the groups of a population, and the group of each subscription."""
+    low, high, locations, brokers, events = population
+    nearest, latency = nearest_brokers(locations, brokers)
+    _, first, of = np.unique(group_keys(low, high, nearest), return_index=True, return_inverse=True)
+    weight = np.bincount(of).astype(np.float64)
+    centres = np.stack([np.bincount(of, column) for column in locations.T], axis=1) / weight[:, None]
+    distance = np.bincount(of, latency) / weight
+    return GroupDemands(low[first], high[first], weight, nearest[first], distance, centres, brokers, events), of
+
+
+def compute_costs(population: AssignmentPopulation, groups: GroupDemands, of: Rows, chosen: Rows) -> AssignmentCosts:
+    """Return the costs with the latency of each subscription."""
+    latency = np.linalg.norm(population.locations - population.brokers[chosen[of]], axis=1)
+    return broker_load(groups, chosen).costs(np.quantile(latency, QUANTILES))
 
 
 def two_towns() -> AssignmentPopulation:
@@ -144,9 +176,9 @@ def test_policies_have_names() -> None:
 
 def test_no_broker_and_limits_that_are_none_are_refused() -> None:
     town = two_towns()
-    with pytest.raises(ConfigError, match="one broker"):
-        group_subscriptions(town._replace(brokers=np.zeros((0, 1))))
     groups, _ = group_subscriptions(town)
+    with pytest.raises(ConfigError, match="one broker"):
+        assign_by_interest(groups._replace(brokers=np.zeros((0, 1))))
     with pytest.raises(ConfigError, match="limit=0"):
         assign_jointly(groups, 0)
     with pytest.raises(ConfigError, match="mean load"):

@@ -12,11 +12,11 @@ import typer
 from thinwire.brokers.broker_url import read_url
 from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import has_public_records, read_records, read_summary, read_tables, write_tables
-from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
+from thinwire_lab.cli.workload_reports import FolderArgument, assign, describe_folder, plot_folder
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import LocationMethod
 from thinwire_lab.workload.recipe import Generalisation, Recipe
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from thinwire_lab.workload.spark.rectangle_match import MatchMethod
 
 
-FolderArgument = Annotated[Path, typer.Argument(help="A folder written by `workload generate`.", file_okay=False)]
 OutOption = Annotated[Path, typer.Option("--out", help="The folder to write, which must not exist.")]
 WayOption = Annotated[str, typer.Option("--way", help="auto, grid, or index if the rectangles fit into one process.")]
 
@@ -50,16 +49,11 @@ def match(
     \b
     thinwire workload match wide --out matched
     """
-    from thinwire.spark.session import session
     from thinwire_lab.workload.spark.rectangle_match import match_folder
 
     check_new(out)
-    spark = session(master)
-    try:
-        with progress_bar("match") as progress:
-            found = match_folder(spark, folder, out, method=cast("MatchMethod", way), progress=progress)
-    finally:
-        spark.stop()
+    with spark_session(master, "thinwire workload match") as spark, progress_bar("match") as progress:
+        found = match_folder(spark, folder, out, method=cast("MatchMethod", way), progress=progress)
     output = Output(json)
     output.table("matched", ["pairs", "notifications", "events matched"], [tuple(found.values())])
     output.document({"out": str(out), **found})
@@ -224,7 +218,7 @@ def describe(folder: FolderArgument, pictures: PicturesOption = None, json: Json
     output = Output(json)
     found = describe_folder(folder)
     if pictures is not None:
-        found["pictures"] = draw_pictures(folder, found, pictures)
+        found["pictures"] = plot_folder(folder, found, pictures)
         output.note("pictures: " + ", ".join(map(str, found["pictures"])))
     _show_stages(output, [*found["stages"], found["drawn"]])
     _show_missed(output, found["missed"])
@@ -260,15 +254,10 @@ def build(from_: FromOption, out: OutOption, groups: GroupsOption = False, json:
 
 
 def _generate(summary: Summary, recipe: Recipe, out: Path, partitions: int | None, master: str) -> dict[str, Any]:
-    from thinwire.spark.session import session
     from thinwire_lab.workload.spark.workload_folder import generate as run
 
-    spark = session(master)
-    try:
-        with progress_bar("workload") as progress:
-            return run(spark, summary, recipe, out, partitions=partitions, progress=progress)
-    finally:
-        spark.stop()
+    with spark_session(master, "thinwire workload generate") as spark, progress_bar("workload") as progress:
+        return run(spark, summary, recipe, out, partitions=partitions, progress=progress)
 
 
 def _show_stages(output: Output, stages: list[Mapping[str, Any]]) -> None:

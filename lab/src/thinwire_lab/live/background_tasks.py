@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 PROGRESS_INTERVAL = 0.25
 
@@ -17,6 +19,17 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in cancelled:
         task.cancel()
     await asyncio.gather(*cancelled, return_exceptions=True)
+
+
+async def wait_unless_failed(work: Awaitable[T], tasks: Collection[asyncio.Task[None]]) -> T:
+    """Return the result of `work`. If one of the tasks ends meanwhile, raise its error."""
+    waiting = asyncio.ensure_future(work)
+    await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        if task.done():
+            waiting.cancel()
+            task.result()
+    return await waiting
 
 
 @asynccontextmanager

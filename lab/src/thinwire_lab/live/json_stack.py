@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, LogReader
-from thinwire_lab.live.background_tasks import cancel_tasks
+from thinwire_lab.live.background_tasks import cancel_tasks, wait_unless_failed
 from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stored_bytes
 
 LANES = 16
@@ -85,7 +85,7 @@ class _EventSender:
         self.sent = self.delivered_events = self.delivered_events + len(events)
 
     async def flush(self) -> None:
-        await _wait_unless_failed(self._drain(), self.tasks)
+        await wait_unless_failed(self._drain(), self.tasks)
 
     async def _drain(self) -> None:
         for queue in self._queues:
@@ -131,7 +131,7 @@ class BatchSender:
             self._has_events.set()
 
     async def flush(self) -> None:
-        await _wait_unless_failed(self._is_empty.wait(), [self.task])
+        await wait_unless_failed(self._is_empty.wait(), [self.task])
 
     async def _send(self) -> None:
         while True:
@@ -178,14 +178,3 @@ def _pack_json(events: list[Any]) -> bytes:
 
 def _log(route: Route) -> str:
     return "json_" + route.topic.replace(".", "~")
-
-
-async def _wait_unless_failed(work: Coroutine[Any, Any, Any], tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for the work. If a sending task ends meanwhile, raise its error."""
-    waiting = asyncio.create_task(work)
-    await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        if task.done():
-            waiting.cancel()
-            task.result()
-    await waiting
