@@ -45,8 +45,8 @@ def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: p
 
 def test_only_the_largest_size_has_required_results() -> None:
     found = [
-        WorkloadSize(1_000, ProcessUsage(2.0, 900.0), 9_000_000_000),
-        WorkloadSize(4_000, ProcessUsage(4.0, 301.0), 3_000_000_000),
+        WorkloadSize(1_000, ProcessUsage(2.0, 900.0, 9_000_000_000)),
+        WorkloadSize(4_000, ProcessUsage(4.0, 301.0, 3_000_000_000)),
     ]
     *_, wall, memory, linear = generation_rows(found)
     assert [row.holds for row in generation_rows(found)] == [None, None, False, True, None]

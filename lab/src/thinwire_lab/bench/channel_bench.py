@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from functools import partial
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.live_bench import CHANGES, CLASSES, fault_row, rate_row, ratio_row
-from thinwire_lab.live.delivery_audit import AuditedResult
-from thinwire_lab.live.kill_test import (
-    MAX_TAKEOVER_INTERVAL,
-    PUBLISHERS,
-    THREE_CLASSES,
-    TRANSLATORS,
-    Victim,
-    run_kill_test,
+from thinwire_lab.bench.live_bench import (
+    CHANGES,
+    CLASSES,
+    SEED,
+    fault_row,
+    kill_benchmarks,
+    rate_row,
+    ratio_row,
+    search,
 )
+from thinwire_lab.live.delivery_audit import AuditedResult
+from thinwire_lab.live.kill_test import PUBLISHERS, THREE_CLASSES, TRANSLATORS, Victim
 from thinwire_lab.live.live_feed import SOURCES
 from thinwire_lab.live.many_sources import EVENTS_PER_SOURCE, TOLERANCES, ManySourcesResult, run_many_sources
 from thinwire_lab.live.process_measurement import two_cores
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, SaturationRates, find_saturation_rates
+from thinwire_lab.live.saturation_rate import SHAPES, SaturationRates
 from thinwire_lab.live.translator_failover import PUBLISHERS as FEED_PUBLISHERS
 from thinwire_lab.live.translator_failover import (
     RATE,
@@ -30,19 +32,10 @@ from thinwire_lab.live.translator_failover import (
     pause_translator,
 )
 
-SEED = 1
 VICTIMS: tuple[Victim, ...] = ("translator", "broker", "publisher", "subscriber", "registry")
 PAUSE = 150.0
 """seconds"""
 QUICK_PAUSE, QUICK_LEASE = 6.0, 1.0
-
-
-def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
-    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, demands=THREE_CLASSES))
-    how = f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {TRANSLATORS} translators, {len(found.audits)} durable subscribers of a class each,"
-    how += f" {found.audited_events:,} events recorded"
-    yield fault_row(f"kill -9 of the {victim}, three classes", found, how)
 
 
 def pause(setting: Setting) -> Iterator[Row]:
@@ -60,7 +53,12 @@ def _count_events(found: AuditedResult) -> str:
 
 
 KILL_BENCHMARKS = [
-    *(Benchmark(f"class kill {victim}", partial(kill, victim)) for victim in VICTIMS),
+    *kill_benchmarks(
+        "class ",
+        {victim: f"{victim}, three classes" for victim in VICTIMS},
+        f"{PUBLISHERS} publishers, {TRANSLATORS} translators, {len(THREE_CLASSES)} durable subscribers of a class each",
+        demands=THREE_CLASSES,
+    ),
     Benchmark("class pause", pause),
 ]
 
@@ -72,10 +70,8 @@ MAX_MICROSECONDS = 60.0
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
     """Search with one class and with five in the same run, in turn."""
-    plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(find_saturation_rates([CHANGES, CLASSES], plan, setting.progress))
-    for kind in (CHANGES, CLASSES):
-        yield rate_row(found[kind], plan, low=None, checked=not setting.quick)
+    found = search([CHANGES, CLASSES], setting)
+    yield from map(rate_row, found.values())
     yield ratio_row(found[CLASSES], found[CHANGES], MIN_SHARE)
     yield _translator_row(found[CLASSES])
 

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.live.delivery_audit import AuditedResult, describe_faults
-from thinwire_lab.live.kill_test import MAX_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
-from thinwire_lab.live.load_chain import LoadOutcome
-from thinwire_lab.live.saturation_rate import (
-    LINGER,
-    QUICK,
-    SaturationPlan,
-    SaturationRates,
-    find_saturation_rates,
+from thinwire_lab.live.kill_test import (
+    MAX_INTERVAL,
+    MAX_TAKEOVER_INTERVAL,
+    PUBLISHERS,
+    SUBSCRIBERS,
+    Victim,
+    run_kill_test,
 )
+from thinwire_lab.live.load_chain import LoadOutcome
+from thinwire_lab.live.saturation_rate import LINGER, QUICK, SaturationPlan, SaturationRates, find_saturation_rates
 from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Wire, WireBytes, measure_wires
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("broker", "publisher", "subscriber", "registry")
 
 
-def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
-    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress))
-    how = f"{found.kills} kills within {MAX_INTERVAL:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {SUBSCRIBERS} durable subscribers"
-    yield fault_row(f"kill -9 of the {victim}", found, f"{how}, {found.audited_events:,} events recorded")
+def kill_benchmarks(
+    prefix: str,
+    titles: Mapping[Victim, str],
+    system: str,
+    interval: str = f"{MAX_TAKEOVER_INTERVAL:g} s of each other",
+    **options: Any,
+) -> list[Benchmark]:
+    """Return a benchmark for each part of a system that is killed repeatedly.
+
+    titles: the victims and their names in rows; system: description of the other processes
+    options: of `run_kill_test`
+    """
+
+    def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
+        found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, **options))
+        how = f"{found.kills} kills within {interval}, seed {SEED}; {system}, {found.audited_events:,} events recorded"
+        is_unused = options.get("dictionaries") and not found.dictionary
+        invalid = "no dictionary was in use in the end" if is_unused else ""
+        yield fault_row(f"kill -9 of the {titles[victim]}", found, how, invalid)
+
+    return [Benchmark(f"{prefix}kill {victim}", partial(kill, victim)) for victim in titles]
 
 
 def fault_row(name: str, found: AuditedResult, how: str, invalid: str = "") -> Row:
@@ -40,7 +58,12 @@ def fault_row(name: str, found: AuditedResult, how: str, invalid: str = "") -> R
     return Row(name, "failures", found.faults, high=0, how=how, note=note, invalid=invalid)
 
 
-KILL_BENCHMARKS = [Benchmark(f"kill {victim}", partial(kill, victim)) for victim in VICTIMS]
+KILL_BENCHMARKS = kill_benchmarks(
+    "",
+    {victim: victim for victim in VICTIMS},
+    f"{PUBLISHERS} publishers, {SUBSCRIBERS} durable subscribers",
+    interval=f"{MAX_INTERVAL:g} s of each start",
+)
 
 
 CHANGES, ALL_EVENTS, PER_EVENT, BATCHED, CLASSES = "thinwire", "every event", "json", "json-batched", "five classes"
@@ -58,29 +81,30 @@ MIN_RATE = 12_000.0
 MIN_RATIOS = {PER_EVENT: 2.0, BATCHED: 1.3}
 """the required ratio of thinwire to each reference"""
 SENT_SHARE = (0.48, 0.52)
-"""frames per event of this stream; the definitions of sources weigh more in short runs"""
+"""limits of the frames per event of this stream; short runs have more, for the definitions of sources"""
 MAX_OTHERS = 0.3
-"""cores used by other processes from which on the row has a note"""
+"""cores used by other processes above which the row has a note"""
 
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
     """Search all stacks in the same run, in turn."""
-    plan = QUICK if setting.quick else SaturationPlan()
-    kinds = [CHANGES, PER_EVENT, BATCHED, ALL_EVENTS]
-    found = asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once=[ALL_EVENTS]))
+    found = search([CHANGES, PER_EVENT, BATCHED, ALL_EVENTS], setting, once=[ALL_EVENTS])
     for kind in (CHANGES, ALL_EVENTS, PER_EVENT, BATCHED):
-        yield rate_row(found[kind], plan, low=MIN_RATE if kind == CHANGES else None, checked=not setting.quick)
+        yield rate_row(found[kind], MIN_RATE if kind == CHANGES else None)
     for kind, low in MIN_RATIOS.items():
         yield ratio_row(found[CHANGES], found[kind], low)
     yield ratio_row(found[ALL_EVENTS], found[BATCHED], None)
 
 
-def rate_row(found: SaturationRates, plan: SaturationPlan, low: float | None, checked: bool) -> Row:
-    """Return the row of one stack.
+def search(kinds: Sequence[str], setting: Setting, once: Sequence[str] = ()) -> dict[str, SaturationRates]:
+    """Search the saturation rates of several stacks in the same run, in turn."""
+    plan = QUICK if setting.quick else SaturationPlan()
+    return asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once))
 
-    checked: whether the share of sent events is checked, which differs in a quick run
-    """
-    how = f"{plan.describe(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
+
+def rate_row(found: SaturationRates, low: float | None = None) -> Row:
+    """Return the row of one stack. The share of sent events is not checked in a quick run, in which it differs."""
+    how = f"{found.plan.describe(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
     how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:
@@ -88,7 +112,8 @@ def rate_row(found: SaturationRates, plan: SaturationPlan, low: float | None, ch
     if found.failed is not None:
         how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
-    wrong = checked and found.kind in (CHANGES, ALL_EVENTS, CLASSES) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    checked = found.plan is not QUICK and found.kind in (CHANGES, ALL_EVENTS, CLASSES)
+    wrong = checked and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
     invalid = f"{share:.2f} frames an event, not 0.5" if wrong else ""
     note = f"other processes used up to {found.others:.1f} cores" if found.others > MAX_OTHERS else ""
     name = f"saturation rate, {TITLES[found.kind]}: events a second held"

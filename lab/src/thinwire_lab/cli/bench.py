@@ -94,7 +94,7 @@ def bench(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure bytes and time compared with reference methods. Exit with 1 if a required result is not reached."""
+    """Measure bytes and time and compare them with reference methods. Exit with 1 if a required result is missed."""
     output = Output(json)
     if area == EDGE:
         plan = LoadPlan(seconds, repeats, burning=not timed)

@@ -33,8 +33,8 @@ def sweep(
 ) -> None:
     """Run a function on every combination of its parameters, as one Spark job.
 
-    The function returns values by name. A cell that fails has an error and does not affect others; the exit code is
-    then 1.
+    The function returns values by name. A cell that fails has an error and does not affect the others. The exit code
+    is 1 if a cell failed.
     """
     output = Output(json)
     called = find(function)

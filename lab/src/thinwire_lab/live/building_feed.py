@@ -23,7 +23,6 @@ class BuildingFeed:
 
     def __init__(self, publisher: int, publishers: int, rate: float, start: int, turn: int = 0, seed: int = 1) -> None:
         self.start = start
-        self.rate = rate
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
         self._events = _generate(building.BuildingPlant(seed, turn * publishers + publisher))

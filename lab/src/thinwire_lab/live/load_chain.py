@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any, Literal
 
 from thinwire.demo.process_group import WorkerProcess, micros
@@ -15,7 +17,6 @@ from thinwire_lab.live.process_measurement import (
     ProcessSampler,
     cores_of_others,
     cores_used,
-    dense,
     memory_growth,
     quantile,
     sum_samples,
@@ -108,23 +109,22 @@ def evaluate_round(
     the `faults` that auditors found. Otherwise each must have received all events that the publishers delivered.
     """
     expected = sum(result["expected"] for result in published)
-    latencies, lost = dense([]), 0
+    latencies, lost = Counter[int](), 0
     for result in received:
-        latencies += dense(result["latencies"])
+        latencies.update(dict(result["latencies"]))
         required = result.get("expected", [expected] * len(result["events"]))
         measured = zip(required, *(result[name] for name in ("events", "complete", "missed")), strict=True)
         lost += sum(_count_lost(*subscriber) for subscriber in measured)
         lost += sum(result.get("faults", ()))
-    p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
-    infinite = float("inf")
+    p50, p99 = ((quantile(latencies, share) if latencies else inf) for share in (0.5, 0.99))
     return LoadOutcome(
         rate=rate,
         seconds=seconds,
         events=sum(result["events"] for result in published),
         sent=sum(result["sent"] for result in published),
         lost=lost,
-        p50=infinite if p50 is None else p50,
-        p99=infinite if p99 is None else p99,
+        p50=p50,
+        p99=p99,
         series=sampler.series,
         others=cores_of_others(sampler.series, sampler.machine),
     )

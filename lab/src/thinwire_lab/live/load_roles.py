@@ -7,6 +7,7 @@ instants. With demand classes, one subscriber of each class records its events f
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -15,15 +16,8 @@ from thinwire.demo.process_group import micros
 from thinwire_lab.live.base_roles import CommandRole
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import (
-    EventCourse,
-    EventsBySource,
-    LoadSource,
-    feed_course,
-    in_ticks,
-    required_events,
-)
-from thinwire_lab.live.process_measurement import ReceivedEvents, sparse
+from thinwire_lab.live.live_feed import EventCourse, EventsBySource, LoadSource, feed_course, in_ticks, required_events
+from thinwire_lab.live.process_measurement import ReceivedEvents
 from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stack
 
 TICK = 0.005
@@ -142,12 +136,12 @@ class SubscriberRole(StackRole):
     async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
         """Wait until every source has reached its instant in `last`, then return the measurement."""
         await self.wait_until(lambda: all(received.last == last for received in self._received), max_wait, settle=0.0)
-        first, *others = (received.latencies for received in self._received)
+        latencies = sum((received.latencies for received in self._received), Counter[int]())
         return {
             "events": self.delivered_events(),
             "complete": [received.last == last for received in self._received],
             "missed": [receiver.missed for receiver in self._receivers],
-            "latencies": sparse(sum(others, first.copy())),
+            "latencies": list(latencies.items()),
         }
 
     def route_of(self, index: int) -> Route:

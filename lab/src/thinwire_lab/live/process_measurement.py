@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from operator import itemgetter
@@ -19,16 +20,13 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thinwire_lab.live.background_tasks import cancel_tasks
 
 MAX_LATENCY = 20_000
 """milliseconds; longer latencies count as this"""
 _FOLD = 16_384
-"""latencies that are collected before they are added to the histogram"""
-
-Counts = NDArray[np.int64]
+"""latencies that are collected before they are counted"""
 
 
 class ReceivedEvents:
@@ -48,7 +46,7 @@ class ReceivedEvents:
         self._identity, self._stamp = itemgetter(source, stamp), itemgetter(stamp)
         self._stamps: list[int] = []
         self._arrivals: list[tuple[int, int]] = []
-        self._counts = np.zeros(MAX_LATENCY + 1, dtype=np.int64)
+        self._counts: Counter[int] = Counter()
 
     def add(self, events: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]], now: int) -> None:
         """Add events that arrived together. Latencies are measured for those that were sent."""
@@ -70,48 +68,33 @@ class ReceivedEvents:
         """Discard the latencies, which are those of the warm-up."""
         self._stamps.clear()
         self._arrivals.clear()
-        self._counts[:] = 0
+        self._counts.clear()
 
     @property
-    def latencies(self) -> Counts:
-        """Number of events for each whole millisecond of latency."""
+    def latencies(self) -> Counter[int]:
+        """Number of events by latency in whole milliseconds."""
         self._fold()
         return self._counts
 
     def _fold(self) -> None:
         instants, sizes = zip(*self._arrivals, strict=True) if self._arrivals else ((), ())
         arrived = np.repeat(np.array(instants, dtype=np.int64), sizes)
-        late = (arrived - np.array(self._stamps, dtype=np.int64)) // 1000
-        self._counts += np.bincount(np.clip(late, 0, MAX_LATENCY), minlength=MAX_LATENCY + 1)
+        late = np.clip((arrived - np.array(self._stamps, dtype=np.int64)) // 1000, 0, MAX_LATENCY)
+        times, counts = np.unique(late, return_counts=True)
+        self._counts.update(dict(zip(times.tolist(), counts.tolist(), strict=True)))
         self._stamps.clear()
         self._arrivals.clear()
 
 
-def sparse(counts: Counts) -> list[list[int]]:
-    """Return a histogram as pairs of millisecond and count.
+def quantile(counts: Mapping[int, int], share: float) -> float:
+    """Return the milliseconds that this share of the events does not exceed. There must be an event.
 
-    >>> sparse(np.array([0, 2, 0, 1]))
-    [[1, 2], [3, 1]]
+    >>> quantile({1: 98, 3: 1, 4: 1}, 0.99)
+    3.0
     """
-    return [[int(index), int(counts[index])] for index in np.flatnonzero(counts)]
-
-
-def dense(pairs: Sequence[Sequence[int]]) -> Counts:
-    """Return the histogram of pairs from `sparse`."""
-    counts = np.zeros(MAX_LATENCY + 1, dtype=np.int64)
-    for index, count in pairs:
-        counts[index] += count
-    return counts
-
-
-def quantile(counts: Counts, share: float) -> float | None:
-    """Return the milliseconds that this share of the events does not exceed; None without events.
-
-    >>> quantile(np.array([0, 98, 0, 1, 1]), 0.99), quantile(np.array([0]), 0.5)
-    (3.0, None)
-    """
-    total = int(counts.sum())
-    return float(np.searchsorted(np.cumsum(counts), share * total)) if total else None
+    times = sorted(counts)
+    ends = np.cumsum([counts[time] for time in times])
+    return float(times[np.searchsorted(ends, share * ends[-1])])
 
 
 SAMPLE_INTERVAL = 1.0

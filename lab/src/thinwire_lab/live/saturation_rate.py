@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
@@ -135,6 +135,7 @@ class SaturationRates:
     """
 
     kind: str
+    plan: SaturationPlan
     rates: list[float] = field(default_factory=list)
     rounds: list[LoadOutcome] = field(default_factory=list)
     failed: LoadOutcome | None = None
@@ -152,17 +153,18 @@ async def find_saturation_rates(
 
     once: stacks that are searched in the first run only
     """
-    found = {kind: SaturationRates(kind) for kind in kinds}
+    found = {kind: SaturationRates(kind, plan) for kind in kinds}
     async with two_cores():
         for run in range(plan.runs):
             for index, kind in enumerate(kinds):
                 if run == 0 or kind not in once:
-                    await _search(found[kind], plan)
+                    await _search(found[kind])
                 progress((run * len(kinds) + index + 1) / (plan.runs * len(kinds)))
     return found
 
 
-async def _search(found: SaturationRates, plan: SaturationPlan) -> None:
+async def _search(found: SaturationRates) -> None:
+    plan = found.plan
     async with _open_tries(found) as attempt:
         is_first = not found.rates
         start = FIRST_RATES[found.kind] if is_first else found.rates[-1] or FIRST_RATES[found.kind]
@@ -184,29 +186,27 @@ async def _search(found: SaturationRates, plan: SaturationPlan) -> None:
 @asynccontextmanager
 async def _open_tries(found: SaturationRates) -> AsyncIterator[Callable[[float, float], Awaitable[LoadOutcome]]]:
     """Yield a function that tries a rate. A chain that lost events is replaced, because its backlog would remain."""
-    chains: list[Chain] = []
+    resources = AsyncExitStack()
+    chain: Chain | None = None
 
     async def attempt(rate: float, seconds: float) -> LoadOutcome:
-        if not chains:
-            chain = Chain(SHAPES[found.kind], feed_schema())
-            await chain.__aenter__()
-            chains.append(chain)
+        nonlocal chain
+        if chain is None:
+            chain = await resources.enter_async_context(Chain(SHAPES[found.kind], feed_schema()))
             await chain.round(FIRST_ROUND_RATE, 1.0)
-        outcome = await chains[0].round(rate, seconds)
+        outcome = await chain.round(rate, seconds)
         found.others = max(found.others, outcome.others)
         result = outcome.trouble or f"p99 {outcome.p99:.0f} ms"
         _log.info("%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, result)
         if not outcome.held:
             found.failed = outcome
         if outcome.lost:
-            await chains.pop().__aexit__(None, None, None)
+            chain = None
+            await resources.aclose()
         return outcome
 
-    try:
+    async with resources:
         yield attempt
-    finally:
-        for chain in chains:
-            await chain.__aexit__(None, None, None)
 
 
 RATE, SECONDS = 2_000.0, 10.0

@@ -5,6 +5,7 @@ All methods read through the same reader and broker, or from recorded files.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,9 +111,9 @@ Runs = dict[str, list[ProcessUsage]]
 def source(setting: Setting) -> Iterator[Row]:
     """Run all methods in turn."""
     with site(setting.size(EVENTS, QUICK)) as system, spark_session() as spark:
-        system.publish_json(BATCHED, system.events, system.counts.together)
-        system.publish_json(SINGLE, system.events // SHORTER, 1)
-        system.record()
+        asyncio.run(system.publish_json(BATCHED, system.events, system.counts.together))
+        asyncio.run(system.publish_json(SINGLE, system.events // SHORTER, 1))
+        asyncio.run(system.record())
         _make_ready(spark, system)
         queries = {**_methods(spark, system), **_ready_methods(spark, system)}
         trouble = _describe_trouble(system, queries, setting)

@@ -86,13 +86,9 @@ def _streams(seconds: float, generator: np.random.Generator) -> list[TopicStream
 
 
 def find_restored(
-    deliveries: Mapping[str, Sequence[EdgeDelivery]],
-    since: float,
-    end: float,
-    limit: float = MAX_P90,
-    window: float = WINDOW,
+    deliveries: Mapping[str, Sequence[EdgeDelivery]], since: float, end: float, window: float = WINDOW
 ) -> float | None:
-    """Return the seconds from `since` until the p90 of every topic is within the limit in all windows to the end.
+    """Return the seconds from `since` until the p90 of every topic is within `MAX_P90` in all windows to the end.
 
     >>> slow = [EdgeDelivery(float(due), 3.0 if 10 <= due < 14 else 0.2) for due in range(60)]
     >>> find_restored({"a": slow}, since=8.0, end=60.0)  # the p90 allows one slow message in ten
@@ -102,7 +98,7 @@ def find_restored(
     """
     steps = int(end - window - since)
     starts = [since + step for step in range(steps + 1)]
-    held = [all(_is_within(own, start, limit, window) for own in deliveries.values()) for start in starts]
+    held = [all(_is_held(own, start, window) for own in deliveries.values()) for start in starts]
     if not held or not held[-1]:
         return None
     return float(max((step + 1 for step, good in enumerate(held) if not good), default=0))
@@ -121,9 +117,9 @@ def serve_alone(times: Vector, since: float) -> list[EdgeDelivery]:
     return found
 
 
-def _is_within(deliveries: Sequence[EdgeDelivery], start: float, limit: float, window: float) -> bool:
+def _is_held(deliveries: Sequence[EdgeDelivery], start: float, window: float) -> bool:
     latencies = sorted(delivery.latency for delivery in deliveries if start <= delivery.due < start + window)
-    return not latencies or latencies[math.ceil(0.9 * len(latencies)) - 1] <= limit
+    return not latencies or latencies[math.ceil(0.9 * len(latencies)) - 1] <= MAX_P90
 
 
 class EdgeSystem(LiveSystem):

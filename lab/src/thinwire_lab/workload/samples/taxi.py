@@ -90,7 +90,7 @@ Metres = NDArray[np.int64]
 
 
 class Fleet:
-    """Taxis. A taxi depends on its index and the seed, not on the number of taxis."""
+    """Taxis. The route of a taxi depends on its index and the seed, not on the number of taxis."""
 
     def __init__(self, seed: int, sources: int) -> None:
         self.seed, self.sources = seed, sources
@@ -124,7 +124,7 @@ class Fleet:
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
     def _drive(self) -> None:
-        """Move along one street until level with the destination, then along the other; then wait and set a new one."""
+        """Move along one street, then along the other to the destination; then wait and draw a new destination."""
         arrived = (self._positions == self._destinations).all(axis=0)
         self._waits[arrived] -= 1
         ready = np.flatnonzero(arrived & (self._waits <= 0))
