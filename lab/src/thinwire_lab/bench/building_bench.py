@@ -60,7 +60,7 @@ class CalibrationRow:
 
 
 def compare_with_original(events: int = 20_000, seed: int = 1) -> list[CalibrationRow]:
-    """Return the mean sizes of the building's events beside those of the original.
+    """Return the mean sizes of the building's events and those of the original.
 
     Partial JSON has the properties whose value differs from the previous event; the timestamp always differs. A million
     events take some minutes, nearly all of it for gzip and Avro.

@@ -1,4 +1,4 @@
-"""Benchmarks of dictionary codecs: bytes per message beside the usual codecs and stock dictionaries of the same size.
+"""Benchmarks of dictionary codecs: bytes per message compared with the usual codecs and stock dictionaries.
 
 Every codec trains on the same earlier messages of a stream and packs the same later ones, one at a time; every message
 is unpacked and compared. The required result is the better of two stock ways to share a dictionary of 16 kB: the
@@ -178,7 +178,7 @@ BASELINES: tuple[Callable[[int], Codec], ...] = (
 
 
 def sizes(setting: Setting) -> Iterator[Row]:
-    """Measure one row for each stream, with all other codecs beside."""
+    """Measure one row for each stream, with the sizes of all other codecs."""
     samples = find_samples(setting)
     for index, sample in enumerate(samples):
         yield _row(sample, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)

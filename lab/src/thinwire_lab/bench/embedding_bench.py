@@ -1,4 +1,4 @@
-"""Benchmark of coordinates from latencies: our embedding beside metric multidimensional scaling.
+"""Benchmark of coordinates from latencies: our embedding compared with metric scaling.
 
 Both get the same complete matrix of latencies, measured ones if available, and five dimensions. The required result is
 on relative errors, which matter for latencies; metric scaling minimises another sum, so its own measure, stress, is

@@ -1,4 +1,4 @@
-"""Benchmarks of the live system: bytes of the link, kill -9 of each part, and the saturation rate, beside JSON."""
+"""Benchmarks of the live system: bytes of the link and saturation rate compared with JSON, and kill -9 of each part."""
 
 from __future__ import annotations
 

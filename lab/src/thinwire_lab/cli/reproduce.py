@@ -1,4 +1,4 @@
-"""`thinwire reproduce [NAME]`: reproduce published tables and figures, beside the published values."""
+"""`thinwire reproduce [NAME]`: reproduce published tables and figures, with the published values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reproduce(
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Reproduce published tables and figures, beside the published values.
+    """Reproduce published tables and figures. Each has the published values and ours.
 
     The cells of `dictionaries`, `conformance` and `placement` run on Spark
     if it is available, otherwise one after the other in this process.

@@ -57,7 +57,7 @@ COLUMNS = ("name", "figure", "what", "command")
 
 
 def _conformance_scale(options: ReproduceOptions) -> ConformanceScale:
-    """Return the scale of the options. Recordings beside the project are used by default."""
+    """Return the scale of the options. `SHARED_DATA` is used by default, if it has recordings."""
     default = QUICK if options.quick else ConformanceScale()
     folder = SHARED_DATA if options.data is None and any(SHARED_DATA.glob(BAR_FILES)) else options.data
     # Tasks of a Spark job have another working directory.

@@ -71,7 +71,7 @@ def samples(
 def _calibration(output: Output, name: str, rows: list[CalibrationRow]) -> None:
     columns = ("what", "measured", "unit", "published", "low", "high", "within")
     cells = [(r.what, r.measured, r.unit, r.published, r.low, r.high, _verdict(r)) for r in rows]
-    output.table(f"{name}: generated beside published", columns, cells)
+    output.table(f"{name}: generated and published", columns, cells)
     output.document({"sample": name, "rows": [dict(zip(columns, row, strict=True)) for row in cells]})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -21,6 +21,7 @@ from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import LocationMethod
 from thinwire_lab.workload.recipe import Generalisation, Recipe
 from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH, read_scenario
+from thinwire_lab.workload.scenarios.scenario_outcome import AudienceOutcome, TopicOutcome
 from thinwire_lab.workload.spark.workload_folder import check_new
 from thinwire_lab.workload.subscription_sample import Sampling
 from thinwire_lab.workload.summary import Summary, compose, from_groups
@@ -65,11 +66,8 @@ ScenarioArgument = Annotated[
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", metavar="FILE", help="Append rows to this ledger.")]
 
 _TOPICS = ("topic", "publishers", "events", "frames", "suppressed", "frame bytes", "late p99 ms", "late max ms")
-_AUDIENCES = ("topic", "demand", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
-_LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
-_PUBLISHED = attrgetter("topic", "publishers", "events", "frames", "suppressed_events", "frame_bytes")
-_DELIVERED = attrgetter("topic", "asked", "subscribers", "on_channels", "events", "virtual", "frame_bytes", "missed")
-_QUANTILES = attrgetter("p50", "p90", "p99", "most")
+_DELIVERED = ("topic", "demand", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
+_AUDIENCES = (*_DELIVERED, "p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
 @with_options
@@ -97,10 +95,8 @@ def run_verb(
     output = Output(json)
     if ledger is not None:
         append(ledger, outcome.rows)
-    topics = [(*_PUBLISHED(topic), _ms(topic.late_p99), _ms(topic.late_max)) for topic in outcome.topics]
-    output.table("published", _TOPICS, topics)
-    audiences = [(*_DELIVERED(audience), *map(_ms, _QUANTILES(audience))) for audience in outcome.audiences]
-    output.table("delivered", (*_AUDIENCES, *_LATENCIES), audiences)
+    output.table("published", _TOPICS, [_in_milliseconds(topic, 2) for topic in outcome.topics])
+    output.table("delivered", _AUDIENCES, [_in_milliseconds(audience, 4) for audience in outcome.audiences])
     output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
     summary = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds}
     lists = {"topics": list(outcome.topics), "audiences": list(outcome.audiences)}
@@ -116,8 +112,10 @@ def _read_text(path: Path) -> str:
         raise ScenarioError("not UTF-8 text", file=str(path)) from None
 
 
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else 1000 * seconds
+def _in_milliseconds(outcome: TopicOutcome | AudienceOutcome, last: int) -> list[Any]:
+    """Return the fields of an outcome, of which the last ones are seconds, in milliseconds."""
+    fields = astuple(outcome)
+    return [*fields[:-last], *(None if seconds is None else 1000 * seconds for seconds in fields[-last:])]
 
 
 workload = typer.Typer(

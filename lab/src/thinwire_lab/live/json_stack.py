@@ -1,7 +1,7 @@
 """The reference stacks: JSON in the broker's log, one message for each event or for each batch.
 
 Both wait for the broker's acknowledgement, as thinwire does. With one message for each event, several messages are in
-flight, those of a source in order. With batches one is in flight, and the next batch is collected meanwhile.
+flight, those of a source in order. With batches one is in flight while the next one is collected.
 """
 
 from __future__ import annotations

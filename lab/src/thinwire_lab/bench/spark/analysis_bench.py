@@ -1,4 +1,4 @@
-"""Benchmarks of `thinwire analyze` on Spark: beside the same functions in one process, and with growing streams."""
+"""Benchmarks of `thinwire analyze` on Spark: compared with the same functions in one process, and by stream size."""
 
 from __future__ import annotations
 

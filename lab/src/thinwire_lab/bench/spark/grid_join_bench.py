@@ -1,4 +1,4 @@
-"""Benchmark of matching a million events with a million rectangles on Spark, beside the usual grid join.
+"""Benchmark of matching a million events with a million rectangles on Spark, compared with the usual grid join.
 
 Sides are up to 1/250 of the space, so an event lies in four rectangles if they are spread evenly. Crowded: half of both
 lies in a twenty-fifth of the space. Workload: subscriptions and events of the built-in summary, in which a rectangle of

@@ -1,4 +1,4 @@
-"""Benchmark of reconstruction: a table of partial events, beside a window of Spark SQL and a forward fill with NumPy.
+"""Benchmark of reconstruction: partial events, compared with a window of Spark SQL and a forward fill with NumPy.
 
 The references are what a team would do without thinwire; `from_lines` and `from_single` parse JSON out of a log.
 """

@@ -1,4 +1,4 @@
-"""Benchmarks of the Spark source: events per CPU-second beside raw frames and JSON, small batches of a stream, workers.
+"""Benchmarks of the Spark source: events per CPU-second compared with raw frames and JSON, small batches, workers.
 
 All methods read through the same reader and broker, or from recorded files.
 """

@@ -68,8 +68,6 @@ class Stock:
     """One symbol; `source` is its index."""
 
     def __init__(self, seed: int, source: int = 0) -> None:
-        self.seed = seed
-        self.source = source
         self.name = _symbol(source)
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
         price, volatility, activity, _ = self._random_numbers(1)[0, :4]

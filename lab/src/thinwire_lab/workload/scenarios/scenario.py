@@ -1,7 +1,7 @@
 """Scenarios: topics that change over time and their subscribers, read from TOML.
 
-Due times of events follow from the rate alone, not from the duration of any operation: a publisher that falls behind
-is late for all events that are due meanwhile.
+Due times of events depend on the rate only, not on the duration of any operation. A publisher that falls behind is late
+for all events that become due until it has caught up.
 
 >>> RateCurve(((0.0, 0.0), (10.0, 4.0))).instants(10.0).round(2).tolist()[:4]
 [1.58, 2.74, 3.54, 4.18]
