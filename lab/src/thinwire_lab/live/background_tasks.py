@@ -24,12 +24,14 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
 async def wait_unless_failed(work: Awaitable[T], tasks: Collection[asyncio.Task[None]]) -> T:
     """Return the result of `work`. If one of the tasks ends meanwhile, raise its error."""
     waiting = asyncio.ensure_future(work)
-    await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        if task.done():
-            waiting.cancel()
-            task.result()
-    return await waiting
+    try:
+        await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+        return await waiting
+    finally:
+        waiting.cancel()
 
 
 @asynccontextmanager

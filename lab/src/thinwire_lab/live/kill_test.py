@@ -28,7 +28,7 @@ from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.live.base_roles import BusRole
 from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_guarantee
-from thinwire_lab.live.live_feed import EventCourse
+from thinwire_lab.live.live_feed import EventCourse, stream_schema
 from thinwire_lab.live.live_system import LiveSystem, merge_last
 
 TOPIC = "chaos.numbers"
@@ -45,15 +45,7 @@ RecordLine = tuple[str, int, float, float]
 
 
 def numbered_schema() -> Schema:
-    return Schema(
-        TOPIC,
-        [
-            Property("time", "timestamp", "header", form="epoch", step=1),
-            Property("sensor", "string", "dimension"),
-            Property("number", "integer"),
-            Property("value", "number", step="0.1"),
-        ],
-    )
+    return stream_schema(TOPIC, "sensor", Property("number", "integer"), Property("value", "number", step="0.1"))
 
 
 def numbered_value(number: int) -> float:

@@ -55,10 +55,14 @@ _MOVES = np.array([1.5, 4.0, 0.8])
 Event = dict[str, Any]
 
 
-def feed_schema() -> Schema:
+def stream_schema(topic: str, source: str, *values: Property) -> Schema:
+    """Return a schema with the properties `time`, `source` and the values."""
     stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    numbers = [Property(name, "number", step="0.1") for name in READINGS]
-    return Schema(TOPIC, [stamp, Property("sensor", "string", "dimension"), *numbers])
+    return Schema(topic, [stamp, Property(source, "string", "dimension"), *values])
+
+
+def feed_schema() -> Schema:
+    return stream_schema(TOPIC, "sensor", *(Property(name, "number", step="0.1") for name in READINGS))
 
 
 class LoadSource:

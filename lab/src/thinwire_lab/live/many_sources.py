@@ -24,7 +24,7 @@ from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
 from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import STEP, EventCourse, in_ticks, required_events
+from thinwire_lab.live.live_feed import STEP, EventCourse, in_ticks, required_events, stream_schema
 from thinwire_lab.live.live_system import LiveSystem
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import wait_for_channels
@@ -44,9 +44,7 @@ _MOVES = (6, 60)
 
 
 def make_schema() -> Schema:
-    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    source = Property("sensor", "string", "dimension")
-    return Schema(TOPIC, [stamp, source, Property(READING, "number", step=str(float(STEP)))])
+    return stream_schema(TOPIC, "sensor", Property(READING, "number", step=str(float(STEP))))
 
 
 def make_course(sources: int, publishers: int) -> EventCourse:

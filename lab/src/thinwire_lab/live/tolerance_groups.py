@@ -28,7 +28,7 @@ from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource
+from thinwire_lab.live.live_feed import EventCourse, EventsBySource, stream_schema
 from thinwire_lab.live.live_system import LiveSystem, served_within
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
@@ -50,8 +50,7 @@ _POLL = 1.0
 
 
 def walk_schema() -> Schema:
-    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    return Schema(TOPIC, [stamp, Property("symbol", "string", "dimension"), Property("price", "number", step="0.01")])
+    return stream_schema(TOPIC, "symbol", Property("price", "number", step="0.01"))
 
 
 def make_walk(events: int) -> npt.NDArray[np.int64]:
