@@ -112,7 +112,7 @@ def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 2
 
 
 @pytest.mark.parametrize(
-    ("change", "trouble"),
+    ("change", "failure"),
     [
         ({}, ""),
         ({"events": (100, 97)}, "3 events lost"),
@@ -123,10 +123,10 @@ def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 2
         ({"late": ()}, "p99 inf ms"),
     ],
 )
-def test_a_rate_is_held_only_if_nothing_is_wrong(change, trouble):
+def test_a_rate_is_held_only_if_nothing_is_wrong(change, failure):
     found = answers(**change)
-    assert found.trouble == trouble
-    assert found.held is not bool(trouble)
+    assert found.failure == failure
+    assert found.held is not bool(failure)
     assert found.sent_share == 0.5
 
 

@@ -101,14 +101,14 @@ def many_sources(setting: Setting) -> Iterator[Row]:
     how = f"{found.subscriptions:,} subscriptions in {classes} classes, one of each connected;"
     how += f" {found.sources:,} sources of a timestamp and one measurement, {EVENTS_PER_SOURCE} events each;"
     how += f" {found.events:,} events read"
-    note = _describe_trouble(found)
+    invalid = _describe_invalid(found)
     yield Row(
         "many subscribers: encodings an event",
         "times",
         found.encodings / found.events if found.events else None,
         high=float(classes),
         how=f"{how}, {found.encodings:,} encodings; the strictest class reads the log",
-        invalid=note,
+        invalid=invalid,
     )
     yield Row(
         "many sources: resident memory of the translator",
@@ -116,11 +116,11 @@ def many_sources(setting: Setting) -> Iterator[Row]:
         found.memory / 1e6,
         high=MAX_MEGABYTES,
         how=f"{how}; {found.before / 1e6:.0f} MB before the first event, {found.after / 1e6:.0f} MB in the end",
-        invalid=note,
+        invalid=invalid,
     )
 
 
-def _describe_trouble(found: ManySourcesResult) -> str:
+def _describe_invalid(found: ManySourcesResult) -> str:
     expected = found.sources * EVENTS_PER_SOURCE
     if found.events != expected:
         return f"the translator has read {found.events:,} events, not {expected:,}"
@@ -143,7 +143,7 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
     history = found.history
     how = f"kill -9; log of {history.frames:,} frames in {history.messages:,} messages of {FEED_PUBLISHERS} publishers"
     how += f" and {FEED_PUBLISHERS * SOURCES} sources; {len(SUBSCRIBERS) - 1} classes, {RATE:,.0f} events/s flow"
-    note = "" if found.delivered is not None else "no event was delivered"
+    invalid = "" if found.delivered is not None else "no event was delivered"
     yield Row(f"{name}: kill to the successor's first message", "s", found.stored, high=MAX_SECONDS, how=how)
     yield Row(
         f"{name}: kill to the first event due after it at a subscriber",
@@ -151,7 +151,7 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
         found.delivered,
         high=MAX_SECONDS,
         how="the slower of both classes",
-        invalid=note,
+        invalid=invalid,
     )
     how = "between the last stored checkpoint and the first message that a channel lacks"
     yield Row(f"{name}: messages read before that", "messages", found.replayed, how=how)

@@ -105,14 +105,14 @@ MIN_MESSAGES = 800
 class CodecSample:
     """The messages of a stream: the earlier ones for training, the later ones for testing.
 
-    trouble: why it could not be read
+    error: why it could not be read
     """
 
     name: str
     real: bool
     training: tuple[bytes, ...] = ()
     testing: tuple[bytes, ...] = ()
-    trouble: str = ""
+    error: str = ""
 
     @property
     def is_measurable(self) -> bool:
@@ -154,7 +154,7 @@ def _read_sample(stream: NamedStream, training: int, testing: int) -> CodecSampl
     try:
         messages = list(stream.messages(training + testing))
     except ThinwireError as error:
-        return CodecSample(stream.name, real, trouble=str(error))
+        return CodecSample(stream.name, real, error=str(error))
     split = training if len(messages) == training + testing else len(messages) // 2
     if len(messages) < min(MIN_MESSAGES, training + testing):
         split = len(messages)
@@ -186,7 +186,7 @@ def sizes(setting: Setting) -> Iterator[Row]:
     for sample in find_samples(setting, measurable=False):
         note = f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
         name = f"{sample.name}: bytes a message"
-        yield Row(name, "bytes", invalid=sample.trouble) if sample.trouble else Row(name, "bytes", note=note)
+        yield Row(name, "bytes", invalid=sample.error) if sample.error else Row(name, "bytes", note=note)
 
 
 def _row(sample: CodecSample, levels: Sequence[int]) -> Row:

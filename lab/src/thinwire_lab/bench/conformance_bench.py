@@ -39,19 +39,13 @@ def live(setting: Setting) -> Iterator[Row]:
     sizes = (setting.size(100_000, 300), setting.size(50, 5), setting.size(60_000, 1_500), RATE)
     found = asyncio.run(run_tolerance_groups(*sizes, setting.progress))
     how = _describe_run(found)
-    note = f"not delivered as by `greedy`: tolerances {list(found.wrong)} ticks" if found.wrong else ""
-    rates = {
-        "live: through one translator": (
-            found.events / found.seconds,
-            f"{how}; {RATE:,} a second published, until the last was delivered",
-        ),
-        "live: on one core of the translator": (
-            found.events / found.cpu if found.cpu else None,
-            f"{how}; by its processor time, {found.cpu:.1f} s",
-        ),
-    }
-    for name, (rate, details) in rates.items():
-        yield Row(name, "events/s", rate, MIN_EVENTS_PER_SECOND, how=details, invalid=note)
+    invalid = f"not delivered as by `greedy`: tolerances {list(found.wrong)} ticks" if found.wrong else ""
+    through, per_core = found.events / found.seconds, found.events / found.cpu if found.cpu else None
+    for name, rate, details in (
+        ("live: through one translator", through, f"{RATE:,} a second published, until the last was delivered"),
+        ("live: on one core of the translator", per_core, f"by its processor time, {found.cpu:.1f} s"),
+    ):
+        yield Row(name, "events/s", rate, MIN_EVENTS_PER_SECOND, how=f"{how}; {details}", invalid=invalid)
     name, memory = "live: resident memory of the translator", found.memory / 1e6
     how = f"{how}; the registry needs {found.registry / 1e6:.0f} MB"
     yield Row(name, "MB", memory, high=MAX_MEGABYTES, how=how)

@@ -87,7 +87,7 @@ def switch_rows(kind: str, found: SwitchResult, interval: float) -> Iterator[Row
     invalid = "" if complete else "not every publisher used every dictionary"
     yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, invalid=invalid)
     how = f"{outcome.p99:.0f} ms against {found.steady.p99:.0f} ms with one dictionary, at the same rate"
-    note = found.steady.trouble and f"without switching: {found.steady.trouble}"
+    note = found.steady.failure and f"without switching: {found.steady.failure}"
     name = _switch_row_name(kind, "p99 to one dictionary")
     yield Row(name, "times", found.slower, high=MAX_SLOWER, how=how, note=note)
 
@@ -199,8 +199,8 @@ def _difference_row(pair: LinkPair) -> Row:
     how += f"; subscriber done after {pair.live.receiving:.2f} s, virtual {pair.virtual.receiving:.2f}"
     how += f"; half delivered within {1000 * pair.live.delivered[0]:.0f} ms, {1000 * pair.virtual.delivered[0]:.0f}"
     how += f"; largest difference: {max(pair.apart, key=pair.apart.__getitem__).replace('_', ' ')}"
-    note = _describe_trouble(pair)
-    return Row(name, "share", max(pair.apart.values()), high=MAX_DIFFERENCE, how=how, invalid=note)
+    value, invalid = max(pair.apart.values()), _describe_invalid(pair)
+    return Row(name, "share", value, high=MAX_DIFFERENCE, how=how, invalid=invalid)
 
 
 def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:
@@ -212,7 +212,7 @@ def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:
     )
 
 
-def _describe_trouble(pair: LinkPair) -> str:
+def _describe_invalid(pair: LinkPair) -> str:
     if pair.late <= MAX_WAKE_UP:
         return ""
     return f"timers were {1000 * pair.late:.0f} ms late on average: the machine is too busy"

@@ -110,7 +110,7 @@ def rate_row(found: SaturationRates, low: float | None = None) -> Row:
     if found.rounds:
         how += _describe_round(found.rounds[-1])
     if found.failed is not None:
-        how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
+        how += f"; at {found.failed.rate:,.0f}: {found.failed.failure}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
     checked = found.plan is not QUICK and found.kind in (CHANGES, ALL_EVENTS, CLASSES)
     wrong = checked and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
@@ -173,11 +173,11 @@ def _link_row(measured: WireBytes, plain: WireBytes, seconds: float) -> Row:
     how += f" ({to_broker:,.0f} to the broker, {from_broker:,.0f} from it) against {plain.per_event:,.0f}"
     how += f"; set-up apart: {measured.set_up:,} and {plain.set_up:,} bytes"
     how += f"; {measured.sent / measured.events:.2f} of the events sent"
-    note = _describe_trouble(measured, plain)
-    return Row(name, "part", measured.per_event / plain.per_event, high=high, how=how, invalid=note)
+    part, invalid = measured.per_event / plain.per_event, _describe_invalid(measured, plain)
+    return Row(name, "part", part, high=high, how=how, invalid=invalid)
 
 
-def _describe_trouble(*measured: WireBytes) -> str:
+def _describe_invalid(*measured: WireBytes) -> str:
     if not all(wire.complete for wire in measured):
         return "not every event arrived"
     behind = max(wire.behind for wire in measured)

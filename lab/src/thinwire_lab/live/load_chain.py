@@ -81,7 +81,7 @@ class LoadOutcome:
         return sum(samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role))
 
     @property
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """The reason why the rate was not held; empty if it was."""
         if self.lost:
             return f"{self.lost:,} events lost"
@@ -93,7 +93,7 @@ class LoadOutcome:
 
     @property
     def held(self) -> bool:
-        return not self.trouble
+        return not self.failure
 
 
 def evaluate_round(

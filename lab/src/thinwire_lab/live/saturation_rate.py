@@ -196,7 +196,7 @@ async def _open_tries(found: SaturationRates) -> AsyncIterator[Callable[[float, 
             await chain.round(FIRST_ROUND_RATE, 1.0)
         outcome = await chain.round(rate, seconds)
         found.others = max(found.others, outcome.others)
-        result = outcome.trouble or f"p99 {outcome.p99:.0f} ms"
+        result = outcome.failure or f"p99 {outcome.p99:.0f} ms"
         _log.info("%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, result)
         if not outcome.held:
             found.failed = outcome
@@ -225,7 +225,7 @@ def describe_outcome(outcome: LoadOutcome) -> str:
     >>> print(describe_outcome(LoadOutcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
     2,000 events/s for 10 s: held; p50 3 ms, p99 9 ms, 0 lost, 1.00 frames an event
     """
-    verdict = f"not held: {outcome.trouble}" if outcome.trouble else "held"
+    verdict = f"not held: {outcome.failure}" if outcome.failure else "held"
     text = f"{outcome.rate:,.0f} events/s for {outcome.seconds:g} s: {verdict}; p50 {outcome.p50:.0f} ms"
     text += f", p99 {outcome.p99:.0f} ms, {outcome.lost:,} lost, {outcome.sent_share:.2f} frames an event"
     cores = ", ".join(f"{role} {share:.2f}" for role, share in outcome.cpu.items())

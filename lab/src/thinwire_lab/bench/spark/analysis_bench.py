@@ -50,14 +50,14 @@ def analysis(setting: Setting) -> Iterator[Row]:
         }
         rounds = setting.size(ROUNDS, 1)
         found = race(methods, rounds, setting.progress, warm=False, alone=[ALONE])
-    trouble = "" if results[OURS] == results[ALONE] else "the results differ"
+    invalid = "" if results[OURS] == results[ALONE] else "the results differ"
     how = (
         f"{events:,} events as JSON lines, {_strategies()} strategies, median of {rounds} rounds in turn on {TWO_CORES}"
     )
     how += f"; events a CPU-second: {rate(events, found[OURS]):,.0f} to {rate(events, found[ALONE]):,.0f}"
     name = "analyze: CPU time to the same functions in one process"
     value = ratio(found[OURS], found[ALONE])
-    yield Row(name, "times", value, high=MAX_TIME, how=how, invalid=trouble)
+    yield Row(name, "times", value, high=MAX_TIME, how=how, invalid=invalid)
 
 
 def growth(setting: Setting) -> Iterator[Row]:
