@@ -32,9 +32,7 @@ TIME_STRETCH = 5.0
 """factor by which time is stretched, so that the overhead of the scheduler counts less"""
 
 
-def bench_edge(
-    output: Output, figure: str, plan: LoadPlan, quick: bool, out: Path | None, arrivals: Arrivals = "poisson"
-) -> None:
+def bench_edge(output: Output, figure: str, plan: LoadPlan, quick: bool, out: Path | None, arrivals: Arrivals) -> None:
     """Measure parts of figure 1, and store the runs in `out`."""
     host = Host("bench", cores=1, contention=0.0) if plan.burning else Host("bench", cores=4)
     parts = [configuration for part in figure.split(",") for configuration in configurations(part.strip(), host)]

@@ -61,32 +61,27 @@ def deliver(
 
     output = Output(json)
     ranged(thresholds, step)  # errors before Spark starts
-    options = {"step": step, "source": read_names(source), "order": read_names(time)}
+    columns = {"source": read_names(source), "order": read_names(time)}
+    request = {"property": property, "thresholds": thresholds, "step": step, **columns}
     with spark_session(master, "thinwire deliver") as spark, progress_bar(f"filtering {path}") as progress:
-        found = _run(spark, path, (property, thresholds), options, to, rows, progress)
+        found = _run(spark, path, request, to, rows, progress)
     _show(output, path, property, found)
 
 
 def _run(
-    spark: Any,
-    path: str,
-    what: tuple[str, str],
-    options: dict[str, Any],
-    to: str | None,
-    rows: str | None,
-    progress: Any,
+    spark: Any, path: str, request: dict[str, Any], to: str | None, rows: str | None, progress: Any
 ) -> list[dict[str, Any]]:
     from thinwire.spark.action_progress import run_action
     from thinwire_lab.spark.threshold_delivery import deliver as filtered
     from thinwire_lab.spark.threshold_delivery import table_at, totals
 
     frame = table_at(spark, path)
-    counts = filtered(frame, *what, **options)
+    counts = filtered(frame, **request)
     if to is not None:
         run_action(spark, lambda: counts.write.mode("overwrite").parquet(to), progress)
         counts = spark.read.parquet(to)
     if rows is not None:
-        delivered = filtered(frame, *what, rows=True, **options)
+        delivered = filtered(frame, rows=True, **request)
         run_action(spark, lambda: delivered.write.mode("overwrite").parquet(rows), progress)
     return [row.asDict() for row in run_action(spark, totals(counts).collect, progress)]
 
