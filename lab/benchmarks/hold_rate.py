@@ -6,9 +6,10 @@ STACK is `json` (every event a message), `json-batched` (the events of 50 ms in 
 name of `SHAPES` in `thinwire_lab.live.saturation_rate`. Four publishers, twenty subscribers, a broker, two cores.
 """
 
+import asyncio
 import sys
 
-from thinwire_lab.live.saturation_rate import main
+from thinwire_lab.live.saturation_rate import describe_outcome, try_once
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    print(describe_outcome(asyncio.run(try_once(sys.argv[1], *map(float, sys.argv[2:])))))

@@ -27,7 +27,7 @@ from thinwire_lab.streams import sensor_stream as stream
         (Row("r", "bytes", 400, low=370.5, high=409.5), True, "370 to 410"),
         (Row("r", "share", 0.5), None, ""),
         (Row("r", "part", None, high=0.1), None, "at most 1/10"),
-        (Row("r", "part", 0.01, high=0.1, sound=False), False, "at most 1/10"),
+        (Row("r", "part", 0.01, high=0.1, invalid="a fault"), False, "at most 1/10"),
     ],
 )
 def test_a_row_knows_whether_it_holds(row, holds, required):
@@ -41,7 +41,7 @@ def test_an_error_in_a_benchmark_is_a_failed_row():
 
     (row,) = run_benchmark(Benchmark("odd", measure), Setting())
     assert row.holds is False
-    assert "ZeroDivisionError: nothing happened" in row.note
+    assert "ZeroDivisionError: nothing happened" in row.invalid
 
 
 def test_unmeasured_rows_keep_their_required_result():
@@ -108,7 +108,7 @@ def test_building_frames_are_checked_while_measured():
 
     rows = list(building_bench.frames(Small()))
     assert [row.name for row in rows] == list(building_bench.STREAMS)
-    assert all(row.sound and 0 < row.value < 1 for row in rows)
+    assert all(not row.invalid and 0 < row.value < 1 for row in rows)
     calibration = list(building_bench.calibration(Small()))
     assert "original 885" in calibration[0].how
 

@@ -16,7 +16,7 @@ SMALL = [Case(300, case.spread, case.stream) for case in CASES[-4:]]
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
 def test_index_and_scan_find_the_same(case):
     compared, counting = conformance_index._compare_case(case, rounds=1)
-    assert compared.sound
+    assert not compared.invalid
     assert compared.value > 0
     assert counting.required == ""
 
@@ -51,4 +51,4 @@ def test_schemes_have_known_costs(stream, mfd, mcf):
 
 
 def test_the_area_has_the_benchmarks():
-    assert "thinwire_lab.bench.threshold_index_bench:BENCHMARKS" in AREAS["conformance"]
+    assert "threshold_index_bench:BENCHMARKS" in AREAS["conformance"]

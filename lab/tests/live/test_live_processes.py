@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -14,7 +15,7 @@ from thinwire.schema import Property, Schema
 from thinwire_lab.live.process_measurement import ProcessSampler, cores_used
 from thinwire_lab.live.stacks import route_to
 
-ROUTE = route_to("nats://127.0.0.1:1", Schema("rooms", [Property("t", "integer")])).to_document()
+ROUTE = asdict(route_to("nats://127.0.0.1:1", Schema("rooms", [Property("t", "integer")])))
 IDLE = {"kind": "json", "route": ROUTE, "feed": "feed", "number": 0, "connections": 0}
 """a subscriber that has no connections needs no broker"""
 
@@ -52,7 +53,7 @@ def test_a_killed_process_starts_again():
 
 def test_a_process_that_fails_says_why():
     async def run():
-        worker = WorkerProcess("subscriber", "subscriber", {"moon": 1})
+        worker = WorkerProcess("subscriber", "subscriber", {**IDLE, "moon": 1})
         with pytest.raises(WorkerFailed, match="unexpected keyword argument 'moon'"):
             await worker.start()
         await worker.exit()

@@ -13,7 +13,7 @@ import pytest
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError, MissingData, SparkUnavailable
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.conformance_bench import overlay_rows
+from thinwire_lab.bench.conformance_bench import OVERLAY_BENCHMARKS
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceScale, grown
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
@@ -139,11 +139,16 @@ def test_unknown_figures_are_refused(capsys):
     assert "4.10" in capsys.readouterr().err
 
 
+def overlay_rows(data=None):
+    setting = Setting(quick=True, data=data)
+    return [row for benchmark in OVERLAY_BENCHMARKS for row in benchmark.measure(setting)]
+
+
 def test_bars_hold_or_report_the_difference(recordings):
-    rows = {row.name: row for row in overlay_rows(Setting(quick=True, data=recordings[0]))}
+    rows = {row.name: row for row in overlay_rows(data=recordings[0])}
     assert rows["maintenance: SRI to SF, recorded bars"].holds
     assert rows["simulator: a trading day"].holds
     assert all(row.value is not None for row in rows.values())
-    without = [row for row in overlay_rows(Setting(quick=True)) if "recorded" in row.name]
+    without = [row for row in overlay_rows() if "recorded" in row.name]
     assert without
     assert all(row.value is None for row in without)

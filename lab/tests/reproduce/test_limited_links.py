@@ -8,7 +8,7 @@ import pytest
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire_lab.bench.dictionary_bench import LinkPair, _difference_row, _speed_row
-from thinwire_lab.live.link_limits import read_limits
+from thinwire_lab.live.link_limits import FREE, read_limits
 from thinwire_lab.reproduce.dictionaries.link_live import Measurements, run_cell
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
@@ -84,7 +84,7 @@ def test_a_paced_course_shows_latency_before_the_line_is_full() -> None:
 def test_named_cells_can_be_read() -> None:
     assert len(NAMED) * len(METHODS) == 12
     for cell in NAMED.values():
-        assert not read_limits(cell.limits).is_free
+        assert read_limits(cell.limits) != FREE
         assert sum(map(len, cell.split([1]))) == cell.messages
 
 
@@ -110,7 +110,7 @@ def test_rows_report_distance_and_speedup() -> None:
     assert (row.value, row.holds) == (pytest.approx(0.09), True)
     assert "receiving" in row.how
     busy = _difference_row(LinkPair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.2))
-    assert (busy.holds, "200 ms late" in busy.note) == (False, True)
+    assert (busy.holds, "200 ms late" in busy.invalid) == (False, True)
     packed = LinkPair("GPRS", "dictionary", cell, load, virtual, virtual, store=0.001, late=0.0)
     assert _speed_row(packed, plain).value == pytest.approx(1.09)
 

@@ -31,7 +31,7 @@ COSTS = {
 
 
 def sound(row: Row) -> bool:
-    return row.sound and not row.note and row.value is not None and row.value > 0
+    return not row.remarks and row.value is not None and row.value > 0
 
 
 def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,8 +45,8 @@ def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: p
 
 def test_only_the_largest_size_has_required_results() -> None:
     found = [
-        WorkloadSize(1_000, ProcessUsage(2.0, 900.0), 9_000_000_000),
-        WorkloadSize(4_000, ProcessUsage(4.0, 301.0), 3_000_000_000),
+        WorkloadSize(1_000, ProcessUsage(2.0, 900.0, 9_000_000_000)),
+        WorkloadSize(4_000, ProcessUsage(4.0, 301.0, 3_000_000_000)),
     ]
     *_, wall, memory, linear = generation_rows(found)
     assert [row.holds for row in generation_rows(found)] == [None, None, False, True, None]
@@ -67,7 +67,7 @@ def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
     assert near.value == pytest.approx(0.7)
     assert near.holds
     assert thin.holds is False
-    assert "no joint policy" in thin.note
+    assert "no joint policy" in thin.remarks
     further = {**COSTS, "joint, no limit": AssignmentCosts(9, 1.1, 1, 150.0, 3, 1)}
     assert list(gain_rows(further, ""))[1].value == pytest.approx(0.75)
     assert [row.holds for row in gain_rows(COSTS, "", judged=False)] == [None, None]
@@ -83,7 +83,7 @@ def test_a_method_with_other_pairs_is_reported(spark: SparkSession, monkeypatch:
     usual = workload_matching.usual_grid_join
     monkeypatch.setattr(workload_matching, "usual_grid_join", lambda *given: usual(*given).where("event < 0"))
     ours, *_ = match_in_session(spark, workload_matching.GridJoinSizes(600, 1))
-    assert "do not agree" in ours.note
+    assert "do not agree" in ours.invalid
     assert ours.holds is False
 
 

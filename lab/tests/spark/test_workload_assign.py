@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from assignment_population import AssignmentPopulation, compute_costs, group_subscriptions
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment.assignment_costs import AssignmentPopulation, compute_costs, group_subscriptions
 from thinwire_lab.workload.assignment.broker_assignment import policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe

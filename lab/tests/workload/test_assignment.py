@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from assignment_population import AssignmentPopulation, compute_costs, group_subscriptions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment.assignment_costs import (
-    MAX_EVENTS,
-    AssignmentPopulation,
-    EventSample,
-    compute_costs,
-    group_keys,
-    group_subscriptions,
-)
+from thinwire_lab.workload.assignment.assignment_costs import MAX_EVENTS, EventSample, group_keys
 from thinwire_lab.workload.assignment.assignment_kernels import count_events
 from thinwire_lab.workload.assignment.broker_assignment import (
     Policy,
@@ -144,9 +138,9 @@ def test_policies_have_names() -> None:
 
 def test_no_broker_and_limits_that_are_none_are_refused() -> None:
     town = two_towns()
-    with pytest.raises(ConfigError, match="one broker"):
-        group_subscriptions(town._replace(brokers=np.zeros((0, 1))))
     groups, _ = group_subscriptions(town)
+    with pytest.raises(ConfigError, match="one broker"):
+        assign_by_interest(groups._replace(brokers=np.zeros((0, 1))))
     with pytest.raises(ConfigError, match="limit=0"):
         assign_jointly(groups, 0)
     with pytest.raises(ConfigError, match="mean load"):

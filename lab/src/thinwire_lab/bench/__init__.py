@@ -1,7 +1,7 @@
 """Benchmarks by area.
 
-A new area is a module with a list of benchmarks and a line in `AREAS`. A list is named as `module:list` and imported
-when its area runs, so that areas that need Spark or a broker can be listed without them.
+A list of benchmarks is imported when its area runs, so that areas that need Spark or a broker can be listed without
+them.
 
 >>> sorted(AREAS)
 ['classes', 'conformance', 'dictionaries', 'live', 'placement', 'spark', 'wire', 'workload']
@@ -12,11 +12,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from thinwire.errors import ConfigError
-from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, format_value, run_benchmark, unmeasured
+from thinwire_lab.bench.benchmark import Benchmark
 
-__all__ = ["AREAS", "Benchmark", "Row", "Setting", "find_benchmarks", "format_value", "run_benchmark", "unmeasured"]
-
-_LISTS: dict[str, tuple[str, ...]] = {
+AREAS: dict[str, tuple[str, ...]] = {
     "wire": (
         "building_bench:BENCHMARKS",
         "recording_requirements:BENCHMARKS",
@@ -63,18 +61,12 @@ _LISTS: dict[str, tuple[str, ...]] = {
         "matching_bench:BENCHMARKS",
     ),
 }
-AREAS = {area: tuple(f"{__name__}.{path}" for path in paths) for area, paths in _LISTS.items()}
-"""area -> its lists of benchmarks, `module:list`, in the order in which they run"""
+"""area -> its lists of benchmarks, `module:list` in this package, in the order in which they run"""
 
 
 def find_benchmarks(area: str) -> list[Benchmark]:
     """Return the benchmarks of an area."""
     if area not in AREAS:
         raise ConfigError("unknown area of benchmarks", area=area, choose_from=sorted(AREAS))
-    return [benchmark for path in AREAS[area] for benchmark in _load_list(path)]
-
-
-def _load_list(path: str) -> list[Benchmark]:
-    module, _, name = path.partition(":")
-    benchmarks: list[Benchmark] = getattr(import_module(module), name)
-    return benchmarks
+    lists = (path.split(":") for path in AREAS[area])
+    return [benchmark for module, name in lists for benchmark in getattr(import_module(f"{__name__}.{module}"), name)]

@@ -1,4 +1,4 @@
-"""Benchmarks, the rows that they measure, and how they are run."""
+"""Benchmarks and the rows of their result tables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Row:
 
     low, high: the required result; None on both sides if the value is only reported
     how: how it was measured, in one line
-    note: why there is no value, or what went wrong
-    sound: False if the measurement itself found a fault; such a row does not hold, independent of its value
-    beside: the same figure of other methods, by name; rows with it also make a table of their own
+    note: why there is no value, or a remark on it
+    invalid: why the measurement is not valid; such a row does not hold, independent of its value
+    beside: the same figure of other methods, by name; rows with it are also printed as a second table
     """
 
     name: str
@@ -52,13 +52,18 @@ class Row:
     high: float | None = None
     how: str = ""
     note: str = ""
-    sound: bool = True
+    invalid: str = ""
     beside: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> str:
+        """Why the row is not valid, and the note."""
+        return ", ".join(filter(None, (self.invalid, self.note)))
 
     @property
     def holds(self) -> bool | None:
         """Whether the required result is reached; None if there is none or nothing was measured."""
-        if not self.sound:
+        if self.invalid:
             return False
         if self.value is None or (self.low is None and self.high is None):
             return None
@@ -79,11 +84,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """How benchmarks are run.
+    """Options of a run of benchmarks.
 
     quick: small sizes, to check that everything works
     data: folder of the recordings
-    progress: called with the finished share of the present benchmark
+    progress: called with the finished share of the current benchmark
     """
 
     quick: bool = False
@@ -98,7 +103,7 @@ class Setting:
 class Benchmark:
     """A name, and the function that measures the rows.
 
-    tags: more words that select it with `--only`
+    tags: other names that select it with `--only`
     """
 
     name: str
@@ -119,7 +124,7 @@ def run_benchmark(benchmark: Benchmark, setting: Setting) -> list[Row]:
     try:
         return list(benchmark.measure(setting))
     except Exception as error:
-        return [Row(benchmark.name, "failures", note=f"failed: {type(error).__name__}: {error}", sound=False)]
+        return [Row(benchmark.name, "failures", invalid=f"failed: {type(error).__name__}: {error}")]
 
 
 def race_blocks(

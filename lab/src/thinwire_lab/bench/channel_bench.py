@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.live_bench import CHANGES, CLASSES, fault_row, rate_row, ratio_row
-from thinwire_lab.live.delivery_audit import AuditResult
-from thinwire_lab.live.kill_test import (
-    MAX_TAKEOVER_INTERVAL,
-    PUBLISHERS,
-    THREE_CLASSES,
-    TRANSLATORS,
-    Victim,
-    run_kill_test,
+from thinwire_lab.bench.live_bench import (
+    CHANGES,
+    CLASSES,
+    SEED,
+    fault_row,
+    kill_benchmarks,
+    rate_row,
+    ratio_row,
+    search,
 )
+from thinwire_lab.live.delivery_audit import AuditedResult
+from thinwire_lab.live.kill_test import PUBLISHERS, THREE_CLASSES, TRANSLATORS, Victim
 from thinwire_lab.live.live_feed import SOURCES
 from thinwire_lab.live.many_sources import EVENTS_PER_SOURCE, TOLERANCES, ManySourcesResult, run_many_sources
 from thinwire_lab.live.process_measurement import two_cores
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, SaturationRates, find_saturation_rates
+from thinwire_lab.live.saturation_rate import SHAPES, SaturationRates
 from thinwire_lab.live.translator_failover import PUBLISHERS as FEED_PUBLISHERS
 from thinwire_lab.live.translator_failover import (
     RATE,
@@ -30,19 +32,10 @@ from thinwire_lab.live.translator_failover import (
     pause_translator,
 )
 
-SEED = 1
 VICTIMS: tuple[Victim, ...] = ("translator", "broker", "publisher", "subscriber", "registry")
 PAUSE = 150.0
 """seconds"""
 QUICK_PAUSE, QUICK_LEASE = 6.0, 1.0
-
-
-def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
-    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, demands=THREE_CLASSES))
-    how = f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {TRANSLATORS} translators, {len(found.audits)} durable subscribers of a class each,"
-    how += f" {found.events:,} events recorded"
-    yield fault_row(f"kill -9 of the {victim}, three classes", found.audits, how)
 
 
 def pause(setting: Setting) -> Iterator[Row]:
@@ -51,16 +44,21 @@ def pause(setting: Setting) -> Iterator[Row]:
     settings = {"lease": QUICK_LEASE} if setting.quick else {}
     found = asyncio.run(pause_translator(seconds, setting.progress, **settings))
     how = f"SIGSTOP for {seconds:g} s, then SIGCONT; {RATE:,.0f} events/s; the other translator wrote after"
-    how += f" {found.takeover:.1f} s; {_count_events(found.audits)}; {found.paused} was paused,"
-    yield fault_row("a translator paused beyond its lease", found.audits, f"{how} {found.active} active in the end")
+    how += f" {found.takeover:.1f} s; {_count_events(found)}; {found.paused} was paused,"
+    yield fault_row("a translator paused beyond its lease", found, f"{how} {found.active} active in the end")
 
 
-def _count_events(audits: Sequence[AuditResult]) -> str:
-    return f"{sum(audit.events for audit in audits):,} events at {len(audits)} subscribers"
+def _count_events(found: AuditedResult) -> str:
+    return f"{found.audited_events:,} events at {len(found.audits)} subscribers"
 
 
 KILL_BENCHMARKS = [
-    *(Benchmark(f"class kill {victim}", partial(kill, victim)) for victim in VICTIMS),
+    *kill_benchmarks(
+        "class ",
+        {victim: f"{victim}, three classes" for victim in VICTIMS},
+        f"{PUBLISHERS} publishers, {TRANSLATORS} translators, {len(THREE_CLASSES)} durable subscribers of a class each",
+        demands=THREE_CLASSES,
+    ),
     Benchmark("class pause", pause),
 ]
 
@@ -72,10 +70,8 @@ MAX_MICROSECONDS = 60.0
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
     """Search with one class and with five in the same run, in turn."""
-    plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(find_saturation_rates([CHANGES, CLASSES], plan, setting.progress))
-    for kind in (CHANGES, CLASSES):
-        yield rate_row(found[kind], plan, low=None, checked=not setting.quick)
+    found = search([CHANGES, CLASSES], setting)
+    yield from map(rate_row, found.values())
     yield ratio_row(found[CLASSES], found[CHANGES], MIN_SHARE)
     yield _translator_row(found[CLASSES])
 
@@ -83,7 +79,7 @@ def saturation_rate(setting: Setting) -> Iterator[Row]:
 def _translator_row(found: SaturationRates) -> Row:
     name = "translator, five classes: processor time an event, at the saturation rate"
     if not found.rounds:
-        return Row(name, "us", high=MAX_MICROSECONDS, note="no rate was held", sound=False)
+        return Row(name, "us", high=MAX_MICROSECONDS, invalid="no rate was held")
     held = found.rounds[-1]
     spent = held.seconds_of("translator")
     tolerances = ", ".join(f"{tolerance:g}" for tolerance in SHAPES[CLASSES].classes)
@@ -105,15 +101,14 @@ def many_sources(setting: Setting) -> Iterator[Row]:
     how = f"{found.subscriptions:,} subscriptions in {classes} classes, one of each connected;"
     how += f" {found.sources:,} sources of a timestamp and one measurement, {EVENTS_PER_SOURCE} events each;"
     how += f" {found.events:,} events read"
-    note = _describe_trouble(found)
+    invalid = _describe_invalid(found)
     yield Row(
         "many subscribers: encodings an event",
         "times",
         found.encodings / found.events if found.events else None,
         high=float(classes),
         how=f"{how}, {found.encodings:,} encodings; the strictest class reads the log",
-        note=note,
-        sound=not note,
+        invalid=invalid,
     )
     yield Row(
         "many sources: resident memory of the translator",
@@ -121,12 +116,11 @@ def many_sources(setting: Setting) -> Iterator[Row]:
         found.memory / 1e6,
         high=MAX_MEGABYTES,
         how=f"{how}; {found.before / 1e6:.0f} MB before the first event, {found.after / 1e6:.0f} MB in the end",
-        note=note,
-        sound=not note,
+        invalid=invalid,
     )
 
 
-def _describe_trouble(found: ManySourcesResult) -> str:
+def _describe_invalid(found: ManySourcesResult) -> str:
     expected = found.sources * EVENTS_PER_SOURCE
     if found.events != expected:
         return f"the translator has read {found.events:,} events, not {expected:,}"
@@ -149,7 +143,7 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
     history = found.history
     how = f"kill -9; log of {history.frames:,} frames in {history.messages:,} messages of {FEED_PUBLISHERS} publishers"
     how += f" and {FEED_PUBLISHERS * SOURCES} sources; {len(SUBSCRIBERS) - 1} classes, {RATE:,.0f} events/s flow"
-    note = "" if found.delivered is not None else "no event was delivered"
+    invalid = "" if found.delivered is not None else "no event was delivered"
     yield Row(f"{name}: kill to the successor's first message", "s", found.stored, high=MAX_SECONDS, how=how)
     yield Row(
         f"{name}: kill to the first event due after it at a subscriber",
@@ -157,12 +151,11 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
         found.delivered,
         high=MAX_SECONDS,
         how="the slower of both classes",
-        note=note,
-        sound=not note,
+        invalid=invalid,
     )
     how = "between the last stored checkpoint and the first message that a channel lacks"
     yield Row(f"{name}: messages read before that", "messages", found.replayed, how=how)
-    yield fault_row(name, found.audits, _count_events(found.audits))
+    yield fault_row(name, found, _count_events(found))
 
 
 async def _recover(frames: int, messages: int, setting: Setting) -> TranslatorRecovery:

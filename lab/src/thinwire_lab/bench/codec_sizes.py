@@ -1,4 +1,4 @@
-"""Benchmarks of dictionary codecs: bytes per message beside the usual codecs and stock dictionaries of the same size.
+"""Benchmarks of dictionary codecs: bytes per message compared with the usual codecs and stock dictionaries.
 
 Every codec trains on the same earlier messages of a stream and packs the same later ones, one at a time; every message
 is unpacked and compared. The required result is the better of two stock ways to share a dictionary of 16 kB: the
@@ -105,14 +105,14 @@ MIN_MESSAGES = 800
 class CodecSample:
     """The messages of a stream: the earlier ones for training, the later ones for testing.
 
-    trouble: why it could not be read
+    error: why it could not be read
     """
 
     name: str
     real: bool
     training: tuple[bytes, ...] = ()
     testing: tuple[bytes, ...] = ()
-    trouble: str = ""
+    error: str = ""
 
     @property
     def is_measurable(self) -> bool:
@@ -154,7 +154,7 @@ def _read_sample(stream: NamedStream, training: int, testing: int) -> CodecSampl
     try:
         messages = list(stream.messages(training + testing))
     except ThinwireError as error:
-        return CodecSample(stream.name, real, trouble=str(error))
+        return CodecSample(stream.name, real, error=str(error))
     split = training if len(messages) == training + testing else len(messages) // 2
     if len(messages) < min(MIN_MESSAGES, training + testing):
         split = len(messages)
@@ -178,14 +178,15 @@ BASELINES: tuple[Callable[[int], Codec], ...] = (
 
 
 def sizes(setting: Setting) -> Iterator[Row]:
-    """Measure one row for each stream, with all other codecs beside."""
+    """Measure one row for each stream, with the sizes of all other codecs."""
     samples = find_samples(setting)
     for index, sample in enumerate(samples):
         yield _row(sample, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
         setting.progress((index + 1) / len(samples))
     for sample in find_samples(setting, measurable=False):
-        note = sample.trouble or f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
-        yield Row(f"{sample.name}: bytes a message", "bytes", note=note, sound=not sample.trouble)
+        note = f"not measured: {len(sample.training):,} messages, {MIN_MESSAGES:,} needed"
+        name = f"{sample.name}: bytes a message"
+        yield Row(name, "bytes", invalid=sample.error) if sample.error else Row(name, "bytes", note=note)
 
 
 def _row(sample: CodecSample, levels: Sequence[int]) -> Row:

@@ -1,4 +1,4 @@
-"""Benchmarks of dictionary codecs: processor time to pack, to unpack and to train, beside deflate in the same run.
+"""Benchmarks of dictionary codecs: processor time to pack, to unpack and to train, compared with deflate.
 
 The codec that is chosen within a quarter of deflate's time is measured on all streams together. For messages of a
 hundred bytes a call of any library costs more than its work, so the slowest streams are named.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from itertools import islice
 
 import numpy as np
 
@@ -39,19 +39,13 @@ def live(setting: Setting) -> Iterator[Row]:
     sizes = (setting.size(100_000, 300), setting.size(50, 5), setting.size(60_000, 1_500), RATE)
     found = asyncio.run(run_tolerance_groups(*sizes, setting.progress))
     how = _describe_run(found)
-    note = f"not delivered as by `greedy`: tolerances {list(found.wrong)} ticks" if found.wrong else ""
-    rates = {
-        "live: through one translator": (
-            found.events / found.seconds,
-            f"{how}; {RATE:,} a second published, until the last was delivered",
-        ),
-        "live: on one core of the translator": (
-            found.events / found.cpu if found.cpu else None,
-            f"{how}; by its processor time, {found.cpu:.1f} s",
-        ),
-    }
-    for name, (rate, details) in rates.items():
-        yield Row(name, "events/s", rate, MIN_EVENTS_PER_SECOND, how=details, note=note, sound=not note)
+    invalid = f"not delivered as by `greedy`: tolerances {list(found.wrong)} ticks" if found.wrong else ""
+    through, per_core = found.events / found.seconds, found.events / found.cpu if found.cpu else None
+    for name, rate, details in (
+        ("live: through one translator", through, f"{RATE:,} a second published, until the last was delivered"),
+        ("live: on one core of the translator", per_core, f"by its processor time, {found.cpu:.1f} s"),
+    ):
+        yield Row(name, "events/s", rate, MIN_EVENTS_PER_SECOND, how=f"{how}; {details}", invalid=invalid)
     name, memory = "live: resident memory of the translator", found.memory / 1e6
     how = f"{how}; the registry needs {found.registry / 1e6:.0f} MB"
     yield Row(name, "MB", memory, high=MAX_MEGABYTES, how=how)
@@ -83,8 +77,8 @@ def composite_rows(setting: Setting) -> Iterator[Row]:
 def _composite_rows(dimension: int, setting: Setting) -> list[Row]:
     schemes = (CHAINING, FANNING, HYBRID, WATCHED, CARRIED)
     found = {scheme: _measure_scheme(dimension, scheme, setting) for scheme in schemes}
-    sound = len({cost.fired for cost in found.values()}) == 1
-    note = "" if sound else "schemes differ in what they deliver"
+    differ = len({cost.fired for cost in found.values()}) > 1
+    invalid = "schemes deliver different events" if differ else ""
     named = ", ".join(f"{scheme.name} {cost.per_subscription:.3f}" for scheme, cost in found.items())
     how = f"messages of a subscription and tick: {named}; {_describe_setting(found[WATCHED])}"
     return [
@@ -94,8 +88,7 @@ def _composite_rows(dimension: int, setting: Setting) -> list[Row]:
             found[CHAINING].messages / max(1, found[scheme].messages),
             low=MIN_RATIOS.get(dimension) if scheme is WATCHED else None,
             how=how if scheme is WATCHED else f"{found[scheme].per_subscription:.3f} messages a subscription and tick",
-            note=note,
-            sound=sound,
+            invalid=invalid,
         )
         for scheme in (WATCHED, CARRIED)
     ]
@@ -123,43 +116,30 @@ MAX_PARTS = {"SF": 1 / 10, "MFD": 1 / 5}
 _HOW = f"minute bars, sigma {SIGMA:g}, {NODES} nodes, {SUBSCRIBERS} subscribers, a ring a symbol and day"
 
 
-def overlay_rows(setting: Setting) -> list[Row]:
-    """Return the rows of dissemination on Chord."""
-    return [row for benchmark in OVERLAY_BENCHMARKS for row in benchmark.measure(setting)]
-
-
-def bar_costs(streams: Mapping[str, Ticks], sigma: float | None = SIGMA) -> dict[str, list[SchemeCosts]]:
+def bar_costs(streams: Mapping[str, Ticks]) -> dict[str, list[SchemeCosts]]:
     """Simulate each stream on a ring of its own. Return the costs of each scheme by stream."""
-    ticks = {name: values if sigma is None else scaled(values, sigma) for name, values in streams.items()}
+    ticks = {name: scaled(values, SIGMA) for name, values in streams.items()}
     runs = [simulate(NODES, {name: of}, SUBSCRIBERS, COMPARED, seed) for seed, (name, of) in enumerate(ticks.items())]
     return {scheme: [run[scheme] for run in runs] for scheme in COMPARED}
 
 
 def _messages(setting: Setting) -> Iterable[Row]:
-    rows = [
-        *(
-            Row(f"maintenance: SRI to {name}, recorded bars", "part", high=high, how=_HOW)
-            for name, high in MAX_PARTS.items()
-        ),
-        *(Row(f"maintenance: {name}, recorded bars", "messages", how=_HOW) for name in COMPARED),
-        *(Row(f"maintenance and delivery: {name}, recorded bars", "messages", how=_HOW) for name in COMPARED),
-    ]
     if setting.data is None:
-        return unmeasured(rows)
-    return _fill_rows(rows, setting.data, setting.size(24, 3))
-
-
-def _fill_rows(rows: list[Row], data: Path, streams: int) -> Iterable[Row]:
-    found = bar_costs(dict(list(recorded_bars(data).items())[:streams]))
+        return unmeasured(_message_rows(dict.fromkeys(COMPARED, 1.0), dict.fromkeys(COMPARED, 1.0)))
+    found = bar_costs(dict(islice(recorded_bars(setting.data).items(), setting.size(24, 3))))
     maintenance = {name: float(np.mean([costs.maintenance for costs in of])) for name, of in found.items()}
     totals = {name: float(np.mean([costs.total for costs in of])) for name, of in found.items()}
-    values = [
-        maintenance["SRI"] / maintenance["SF"],
-        maintenance["SRI"] / maintenance["MFD"],
-        *maintenance.values(),
-        *totals.values(),
-    ]
-    return [Row(r.name, r.unit, value, r.low, r.high, r.how) for r, value in zip(rows, values, strict=True)]
+    return _message_rows(maintenance, totals)
+
+
+def _message_rows(maintenance: Mapping[str, float], totals: Mapping[str, float]) -> Iterator[Row]:
+    for name, high in MAX_PARTS.items():
+        part = maintenance["SRI"] / maintenance[name]
+        yield Row(f"maintenance: SRI to {name}, recorded bars", "part", part, high=high, how=_HOW)
+    for name, messages in maintenance.items():
+        yield Row(f"maintenance: {name}, recorded bars", "messages", messages, how=_HOW)
+    for name, messages in totals.items():
+        yield Row(f"maintenance and delivery: {name}, recorded bars", "messages", messages, how=_HOW)
 
 
 def _simulator(setting: Setting) -> Iterable[Row]:

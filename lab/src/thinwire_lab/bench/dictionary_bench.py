@@ -1,40 +1,34 @@
 """Benchmarks of dictionaries in the running system, on limited links, and of dictionary policies.
 
-Live: kill -9 with packed frames, the saturation rate with and without dictionaries, switching under load, and how many
-messages must be joined until deflate equals a dictionary. Compact frames of numbers are not packed, so their saturation
-rate shows the cost of the trainer; frames of JSON are all packed.
+Live: kill -9 with packed frames, the saturation rate with and without dictionaries, new dictionaries under load, and
+the number of messages that must be joined until deflate equals a dictionary. Compact frames of numbers are not packed,
+so their saturation rate shows the cost of the trainer. All frames of JSON are packed.
 
-Limited links: twelve runs through a limited link to a real broker, each beside the same run in virtual time.
+Limited links: twelve runs through a limited link to a real broker, compared with the same runs in virtual time.
 
-Policies: bytes saved are those of `reproduce.dictionaries.byte_account`, with every packed dictionary sent to every
-publisher and every subscriber, and one byte per message. Streams that are too short are repeated. Published policies
-run with several settings, and the best one is chosen afterwards for each stream and topology. Ours has no settings; it
-is shown without and with knowledge of the length of the stream.
+Policies: bytes saved as in `reproduce.dictionaries.byte_account`, with every packed dictionary sent to every publisher
+and every subscriber, and one byte per message. Streams that are too short are repeated. Published policies run with
+several settings, of which the best is chosen afterwards for each stream and topology. Our policy has no settings. It is
+measured with unknown and with known length of the stream.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from thinwire.analysis.analysis_run import Cell as AnalysisCell
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.dictionaries import Codec
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.live_bench import CHANGES, TITLES, fault_row, rate_row, ratio_row
+from thinwire_lab.bench.live_bench import CHANGES, TITLES, kill_benchmarks, rate_row, ratio_row, search
 from thinwire_lab.live.dictionary_switch import SwitchResult, run_switches
-from thinwire_lab.live.kill_test import MAX_TAKEOVER_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
-from thinwire_lab.live.linger_batches import (
-    MESSAGES,
-    QUICK_BATCHES,
-    QUICK_MESSAGES,
-    RATE,
-    find_break_even,
-    run_methods,
-)
+from thinwire_lab.live.kill_test import PUBLISHERS, SUBSCRIBERS
+from thinwire_lab.live.linger_batches import MESSAGES, QUICK_BATCHES, QUICK_MESSAGES, RATE, find_break_even, run_methods
 from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, find_saturation_rates
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, measure_load
@@ -54,18 +48,14 @@ INTERVAL = 10.0
 MAX_SLOWER = 2.0
 """p99 of the latency while switching to that without"""
 KINDS = ("json frames, dictionaries", "dictionaries")
-"""chains with switches: one in which every frame is packed, and that of `thinwire bench live`"""
-SEED = 1
+"""chains whose dictionaries are switched: one in which every frame is packed, and that of `thinwire bench live`"""
 TAXIS = ("debs-json", "taxi-json")
-VICTIMS: dict[Victim, str] = {"dictionaries": "dictionary trainer", "publisher": "publisher"}
 
 
 def saturation_rate(with_dictionaries: str, without: str, setting: Setting) -> Iterator[Row]:
     """Search with and without dictionaries in the same run, in turn."""
-    plan = QUICK if setting.quick else SaturationPlan()
-    found = asyncio.run(find_saturation_rates([without, with_dictionaries], plan, setting.progress))
-    for kind in (without, with_dictionaries):
-        yield rate_row(found[kind], plan, low=None, checked=not setting.quick)
+    found = search([without, with_dictionaries], setting)
+    yield from map(rate_row, found.values())
     yield ratio_row(found[with_dictionaries], found[without], MIN_RATIO)
 
 
@@ -76,7 +66,7 @@ def switching(setting: Setting) -> Iterator[Row]:
     for index, kind in enumerate(KINDS):
         found = asyncio.run(find_saturation_rates([kind], plan, lambda share: None))[kind]
         if not found.rate:
-            yield Row(_switch_row_name(kind, LOST), "failures", note="no rate was held", sound=False)
+            yield Row(_switch_row_name(kind, LOST), "failures", invalid="no rate was held")
             continue
         result = asyncio.run(run_switches(SHAPES[kind], LOAD * found.rate, seconds, interval))
         yield from switch_rows(kind, result, interval)
@@ -92,28 +82,18 @@ def switch_rows(kind: str, found: SwitchResult, interval: float) -> Iterator[Row
     how = f"{outcome.rate:,.0f} events/s, {100 * LOAD:g} % of the saturation rate, for {outcome.seconds:g} s; "
     how += f"{publishers} publishers, 20 subscriber connections; another dictionary every {interval:g} s: "
     how += f"{found.switches} switches, {found.bindings} bindings in the log"
-    # the dictionary before the round counts, too; the last one may be uploaded after the last event
+    # the first dictionary is also bound; the last one may be uploaded after the last event
     complete = found.bindings >= publishers * found.switches
-    note = "" if complete else "not every publisher used every dictionary"
-    yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, note=note, sound=complete)
+    invalid = "" if complete else "not every publisher used every dictionary"
+    yield Row(_switch_row_name(kind, LOST), "failures", outcome.lost, high=0, how=how, invalid=invalid)
     how = f"{outcome.p99:.0f} ms against {found.steady.p99:.0f} ms with one dictionary, at the same rate"
-    note = found.steady.trouble and f"without switching: {found.steady.trouble}"
+    note = found.steady.failure and f"without switching: {found.steady.failure}"
     name = _switch_row_name(kind, "p99 to one dictionary")
     yield Row(name, "times", found.slower, high=MAX_SLOWER, how=how, note=note)
 
 
 def _switch_row_name(kind: str, what: str) -> str:
     return f"dictionaries switched, {TITLES[kind]}: {what}"
-
-
-def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
-    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, dictionaries=True))
-    how = (
-        f"{found.kills} kills within {MAX_TAKEOVER_INTERVAL:g} s of each other, seed {SEED}; {PUBLISHERS} publishers of"
-    )
-    how += f" frames of JSON, {SUBSCRIBERS} durable subscribers, {found.events:,} events recorded"
-    trouble = "" if found.dictionary else "no dictionary was in use in the end"
-    yield fault_row(f"kill -9 of the {VICTIMS[victim]}, with dictionaries", found.audits, how, trouble)
 
 
 def batches(setting: Setting) -> Iterator[Row]:
@@ -129,7 +109,12 @@ def batches(setting: Setting) -> Iterator[Row]:
 
 
 LIVE_BENCHMARKS = [
-    *(Benchmark(f"dictionary kill {victim}", partial(kill, victim)) for victim in VICTIMS),
+    *kill_benchmarks(
+        "dictionary ",
+        {"dictionaries": "dictionary trainer, with dictionaries", "publisher": "publisher, with dictionaries"},
+        f"{PUBLISHERS} publishers of frames of JSON, {SUBSCRIBERS} durable subscribers",
+        dictionaries=True,
+    ),
     *(
         Benchmark(
             f"dictionary saturation rate, {frames}",
@@ -148,8 +133,8 @@ TRAINING, MEASURED = 1000, 200
 """messages, of which the later ones are measured"""
 MAX_DIFFERENCE = 0.1
 MAX_WAKE_UP = 0.002
-"""mean seconds by which timers of this process may be late: a message uses about six, and the shortest round trip is
-50 ms"""
+"""mean seconds by which timers of this process may be late; a message waits for about six timers, and the shortest
+round trip is 50 ms"""
 
 
 @dataclass(frozen=True)
@@ -186,21 +171,15 @@ def limited_links(setting: Setting) -> Iterator[Row]:
 
 
 async def _run_pairs(setting: Setting) -> list[LinkPair]:
-    found = []
-    async with EmbeddedServer() as server:
-        async for pair in _measure_pairs(setting, server.port):
-            found.append(pair)
-            setting.progress(len(found) / (len(NAMED) * len(METHODS)))
-    return found
-
-
-async def _measure_pairs(setting: Setting, port: int) -> AsyncIterator[LinkPair]:
     messages = list(NamedStream(STREAM).messages(TRAINING + MEASURED))
     packers, measured = codecs(messages[:TRAINING]), messages[TRAINING:]
-    for name, cell in NAMED.items():
-        shorter = replace(cell, messages=setting.size(cell.messages, cell.messages // 2))
-        for method in METHODS:
-            yield await _run_pair(name, method, shorter, packers[method], measured, port)
+    found = []
+    async with EmbeddedServer() as server:
+        for (name, cell), method in product(NAMED.items(), METHODS):
+            shorter = replace(cell, messages=setting.size(cell.messages, cell.messages // 2))
+            found.append(await _run_pair(name, method, shorter, packers[method], measured, server.port))
+            setting.progress(len(found) / (len(NAMED) * len(METHODS)))
+    return found
 
 
 async def _run_pair(name: str, method: str, cell: Cell, codec: Codec, messages: list[bytes], port: int) -> LinkPair:
@@ -220,8 +199,8 @@ def _difference_row(pair: LinkPair) -> Row:
     how += f"; subscriber done after {pair.live.receiving:.2f} s, virtual {pair.virtual.receiving:.2f}"
     how += f"; half delivered within {1000 * pair.live.delivered[0]:.0f} ms, {1000 * pair.virtual.delivered[0]:.0f}"
     how += f"; largest difference: {max(pair.apart, key=pair.apart.__getitem__).replace('_', ' ')}"
-    note = _describe_trouble(pair)
-    return Row(name, "share", max(pair.apart.values()), high=MAX_DIFFERENCE, how=how, note=note, sound=not note)
+    value, invalid = max(pair.apart.values()), _describe_invalid(pair)
+    return Row(name, "share", value, high=MAX_DIFFERENCE, how=how, invalid=invalid)
 
 
 def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:
@@ -233,7 +212,7 @@ def _speed_row(pair: LinkPair, plain: LinkPair) -> Row:
     )
 
 
-def _describe_trouble(pair: LinkPair) -> str:
+def _describe_invalid(pair: LinkPair) -> str:
     if pair.late <= MAX_WAKE_UP:
         return ""
     return f"timers were {1000 * pair.late:.0f} ms late on average: the machine is too busy"

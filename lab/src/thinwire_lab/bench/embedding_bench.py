@@ -1,4 +1,4 @@
-"""Benchmark of coordinates from latencies: our embedding beside metric multidimensional scaling.
+"""Benchmark of coordinates from latencies: our embedding compared with metric scaling.
 
 Both get the same complete matrix of latencies, measured ones if available, and five dimensions. The required result is
 on relative errors, which matter for latencies; metric scaling minimises another sum, so its own measure, stress, is
@@ -15,16 +15,12 @@ from time import process_time
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.places.latency_embedding import embed, vivaldi
 from thinwire_lab.workload.places.latency_matrix import Accuracy, accuracy, completed, distances, symmetric
-from thinwire_lab.workload.random_rows import Floats as RandomRowsFloats
-from thinwire_lab.workload.random_rows import normals
-
-Floats = NDArray[np.float64]
+from thinwire_lab.workload.random_rows import Floats, normals
 
 
 def usual_mds(latencies: Floats, dimensions: int, seed: int = 0) -> tuple[str, Floats]:
@@ -75,7 +71,7 @@ def embedding(setting: Setting) -> Iterator[Row]:
     yield Row("embedding, decentralised (Vivaldi): median relative error", "share", alone.median, how=how)
 
 
-def network(setting: Setting) -> tuple[str, RandomRowsFloats]:
+def network(setting: Setting) -> tuple[str, Floats]:
     """Return measured latencies, or those between the built-in nodes with deviations of 15 %."""
     path = None if setting.data is None else setting.data / MEASURED
     if path is not None and path.exists():

@@ -1,47 +1,69 @@
-"""Benchmarks of the live system: bytes of the link, kill -9 of each part, and the saturation rate, beside JSON."""
+"""Benchmarks of the live system: bytes of the link and saturation rate compared with JSON, and kill -9 of each part."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.live.delivery_audit import AuditResult, describe_faults
-from thinwire_lab.live.kill_test import MAX_INTERVAL, PUBLISHERS, SUBSCRIBERS, Victim, run_kill_test
-from thinwire_lab.live.load_chain import LoadOutcome
-from thinwire_lab.live.saturation_rate import (
-    LINGER,
-    QUICK,
-    SaturationPlan,
-    SaturationRates,
-    find_saturation_rates,
+from thinwire_lab.live.delivery_audit import AuditedResult, describe_faults
+from thinwire_lab.live.kill_test import (
+    MAX_INTERVAL,
+    MAX_TAKEOVER_INTERVAL,
+    PUBLISHERS,
+    SUBSCRIBERS,
+    Victim,
+    run_kill_test,
 )
+from thinwire_lab.live.load_chain import LoadOutcome
+from thinwire_lab.live.saturation_rate import LINGER, QUICK, SaturationPlan, SaturationRates, find_saturation_rates
 from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Wire, WireBytes, measure_wires
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("broker", "publisher", "subscriber", "registry")
 
 
-def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
-    found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress))
-    how = f"{found.kills} kills within {MAX_INTERVAL:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
-    how += f" {SUBSCRIBERS} durable subscribers"
-    yield fault_row(f"kill -9 of the {victim}", found.audits, f"{how}, {found.events:,} events recorded")
+def kill_benchmarks(
+    prefix: str,
+    titles: Mapping[Victim, str],
+    system: str,
+    interval: str = f"{MAX_TAKEOVER_INTERVAL:g} s of each other",
+    **options: Any,
+) -> list[Benchmark]:
+    """Return a benchmark for each part of a system that is killed repeatedly.
+
+    titles: the victims and their names in rows; system: description of the other processes
+    options: of `run_kill_test`
+    """
+
+    def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
+        found = asyncio.run(run_kill_test(victim, setting.size(20, 2), SEED, setting.progress, **options))
+        how = f"{found.kills} kills within {interval}, seed {SEED}; {system}, {found.audited_events:,} events recorded"
+        is_unused = options.get("dictionaries") and not found.dictionary
+        invalid = "no dictionary was in use in the end" if is_unused else ""
+        yield fault_row(f"kill -9 of the {titles[victim]}", found, how, invalid)
+
+    return [Benchmark(f"{prefix}kill {victim}", partial(kill, victim)) for victim in titles]
 
 
-def fault_row(name: str, audits: Sequence[AuditResult], how: str, trouble: str = "") -> Row:
+def fault_row(name: str, found: AuditedResult, how: str, invalid: str = "") -> Row:
     """Return the row of a failure test, with the faults of all subscribers.
 
-    trouble: why the test is not valid
+    invalid: why the test is not valid
     """
-    faults = sum(audit.faults for audit in audits)
-    note = trouble or describe_faults(max(audits, key=lambda audit: audit.faults))
+    note = describe_faults(max(found.audits, key=lambda audit: audit.faults))
     name = f"{name}: events missing, repeated, out of order or beyond their bound"
-    return Row(name, "failures", faults, high=0, how=how, note=note, sound=not trouble)
+    return Row(name, "failures", found.faults, high=0, how=how, note=note, invalid=invalid)
 
 
-KILL_BENCHMARKS = [Benchmark(f"kill {victim}", partial(kill, victim)) for victim in VICTIMS]
+KILL_BENCHMARKS = kill_benchmarks(
+    "",
+    {victim: victim for victim in VICTIMS},
+    f"{PUBLISHERS} publishers, {SUBSCRIBERS} durable subscribers",
+    interval=f"{MAX_INTERVAL:g} s of each start",
+)
 
 
 CHANGES, ALL_EVENTS, PER_EVENT, BATCHED, CLASSES = "thinwire", "every event", "json", "json-batched", "five classes"
@@ -59,42 +81,43 @@ MIN_RATE = 12_000.0
 MIN_RATIOS = {PER_EVENT: 2.0, BATCHED: 1.3}
 """the required ratio of thinwire to each reference"""
 SENT_SHARE = (0.48, 0.52)
-"""frames per event of this stream; the definitions of sources weigh more in short runs"""
+"""limits of the frames per event of this stream; short runs have more, for the definitions of sources"""
 MAX_OTHERS = 0.3
-"""cores used by other processes from which on the row has a note"""
+"""cores used by other processes above which the row has a note"""
 
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
     """Search all stacks in the same run, in turn."""
-    plan = QUICK if setting.quick else SaturationPlan()
-    kinds = [CHANGES, PER_EVENT, BATCHED, ALL_EVENTS]
-    found = asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once=[ALL_EVENTS]))
+    found = search([CHANGES, PER_EVENT, BATCHED, ALL_EVENTS], setting, once=[ALL_EVENTS])
     for kind in (CHANGES, ALL_EVENTS, PER_EVENT, BATCHED):
-        yield rate_row(found[kind], plan, low=MIN_RATE if kind == CHANGES else None, checked=not setting.quick)
+        yield rate_row(found[kind], MIN_RATE if kind == CHANGES else None)
     for kind, low in MIN_RATIOS.items():
         yield ratio_row(found[CHANGES], found[kind], low)
     yield ratio_row(found[ALL_EVENTS], found[BATCHED], None)
 
 
-def rate_row(found: SaturationRates, plan: SaturationPlan, low: float | None, checked: bool) -> Row:
-    """Return the row of one stack.
+def search(kinds: Sequence[str], setting: Setting, once: Sequence[str] = ()) -> dict[str, SaturationRates]:
+    """Search the saturation rates of several stacks in the same run, in turn."""
+    plan = QUICK if setting.quick else SaturationPlan()
+    return asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once))
 
-    checked: whether the share of sent events is checked, which differs in a quick run
-    """
-    how = f"{plan.describe(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
+
+def rate_row(found: SaturationRates, low: float | None = None) -> Row:
+    """Return the row of one stack. The share of sent events is not checked in a quick run, in which it differs."""
+    how = f"{found.plan.describe(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
     how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:
         how += _describe_round(found.rounds[-1])
     if found.failed is not None:
-        how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
+        how += f"; at {found.failed.rate:,.0f}: {found.failed.failure}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
-    wrong = checked and found.kind in (CHANGES, ALL_EVENTS, CLASSES) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
-    notes = [f"{share:.2f} frames an event, not 0.5"] if wrong else []
-    if found.others > MAX_OTHERS:
-        notes.append(f"other processes used up to {found.others:.1f} cores")
+    checked = found.plan is not QUICK and found.kind in (CHANGES, ALL_EVENTS, CLASSES)
+    wrong = checked and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    invalid = f"{share:.2f} frames an event, not 0.5" if wrong else ""
+    note = f"other processes used up to {found.others:.1f} cores" if found.others > MAX_OTHERS else ""
     name = f"saturation rate, {TITLES[found.kind]}: events a second held"
-    return Row(name, "events/s", found.rate, low=low, how=how, note=", ".join(notes), sound=not wrong)
+    return Row(name, "events/s", found.rate, low=low, how=how, note=note, invalid=invalid)
 
 
 def _describe_round(outcome: LoadOutcome) -> str:
@@ -109,8 +132,7 @@ def ratio_row(ours: SaturationRates, reference: SaturationRates, low: float | No
     name = f"saturation rate, {TITLES[ours.kind]}, to {TITLES[reference.kind]}"
     how = f"{ours.rate:,.0f} to {reference.rate:,.0f} events/s, medians of the same run"
     value = ours.rate / reference.rate if reference.rate else None
-    note = "" if reference.rate else "no rate was held"
-    return Row(name, "times", value, low=low, how=how, note=note, sound=bool(reference.rate))
+    return Row(name, "times", value, low=low, how=how, invalid="" if reference.rate else "no rate was held")
 
 
 SATURATION_BENCHMARKS = [Benchmark("saturation rate", saturation_rate, tags=("knee",))]
@@ -151,11 +173,11 @@ def _link_row(measured: WireBytes, plain: WireBytes, seconds: float) -> Row:
     how += f" ({to_broker:,.0f} to the broker, {from_broker:,.0f} from it) against {plain.per_event:,.0f}"
     how += f"; set-up apart: {measured.set_up:,} and {plain.set_up:,} bytes"
     how += f"; {measured.sent / measured.events:.2f} of the events sent"
-    note = _describe_trouble(measured, plain)
-    return Row(name, "part", measured.per_event / plain.per_event, high=high, how=how, note=note, sound=not note)
+    part, invalid = measured.per_event / plain.per_event, _describe_invalid(measured, plain)
+    return Row(name, "part", part, high=high, how=how, invalid=invalid)
 
 
-def _describe_trouble(*measured: WireBytes) -> str:
+def _describe_invalid(*measured: WireBytes) -> str:
     if not all(wire.complete for wire in measured):
         return "not every event arrived"
     behind = max(wire.behind for wire in measured)

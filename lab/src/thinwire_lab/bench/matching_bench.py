@@ -1,11 +1,13 @@
-"""Benchmark of content matching: which of a hundred thousand subscriptions match an event.
+"""Benchmark of content matching: events a second that are matched with a hundred thousand subscriptions.
 
-The first row times the batch call of the rectangle index on rectangles as generated; most are equal to others and are
-stored once. For the second one every corner is moved a little, so that all are different and of the same size: hundreds
-match an event, and most of the time is spent on writing the matches. It has no required result; the third row is the
-same in pieces of limited size, which need no new memory. The last row times a translator, from events as dicts to the
-subscriptions of each, with predicates that all differ. Their sides are a tenth as long, so that an event has as many
-matches as in the first row, and all predicates are on the same two properties, so that one index has them all.
+The first row times the batch call of the rectangle index on the generated rectangles, most of which are equal to others
+and stored once. For the second row every corner is moved, so that all rectangles differ: hundreds of them match an
+event, and most of the time is spent on writing the matches. The third row is the same with results in pieces of limited
+size, which need no new memory. Both have no required result.
+
+The last row times a translator, from events as dicts to the subscriptions of each. All predicates differ. Their sides
+are a tenth as long, so that an event has as many matches as in the first row. They are on the same two properties, so
+that one index contains all of them.
 """
 
 from __future__ import annotations
@@ -79,7 +81,10 @@ def generate_workload(subscriptions: int, events: int, *, noise: float = 0.0, se
 
 
 def rectangles(subscriptions: int, events: int, *, noise: float = 0.0, pieces: bool = False) -> MatchingResult:
-    """Time the batch call, from points to pairs of points and rectangles; together or in pieces."""
+    """Time the batch call, from points to pairs of points and rectangles.
+
+    pieces: whether the pairs are returned in pieces of limited size
+    """
     workload, started = generate_workload(subscriptions, events, noise=noise), time.process_time()
     index = RectangleIndex(workload.low, workload.high)
     index.match(workload.points[:1])
@@ -153,16 +158,8 @@ def matching(setting: Setting) -> Iterator[Row]:
     size = setting.size(100_000, 2_000)
     for done, method in enumerate(METHODS):
         found = method.match(size, size)
-        note = f"{found.wrong} events have other matches" if found.wrong else ""
-        yield Row(
-            method.name,
-            "events/s",
-            found.rate,
-            method.low,
-            how=_describe(size, found),
-            note=note,
-            sound=not found.wrong,
-        )
+        invalid = f"{found.wrong} events have other matches" if found.wrong else ""
+        yield Row(method.name, "events/s", found.rate, method.low, how=_describe(size, found), invalid=invalid)
         setting.progress((done + 1) / len(METHODS))
 
 

@@ -214,10 +214,10 @@ def edge_rate(setting: Setting) -> Iterator[Row]:
         how = f"{SYSTEM}; {found.messages:,} messages, {found.moved} topics moved; over {SHORT_WINDOW:g} s: "
         how += f"{_format_seconds(found.restored_short)}; with the topic alone on a host from the start: "
         how += _format_seconds(found.alone)
-        details = note or _describe_restored(found) or ("" if found.broken else "no limit was broken")
-        restored = found.restored is not None
+        remark = note or ("" if found.broken else "no limit was broken")
+        invalid = _describe_restored(found)
         name = f"edge, rate of one topic tripled, seed {seed}"
-        yield Row(f"{name}: {RESTORED}", "s", found.restored, high=MAX_RESTORED, how=how, note=details, sound=restored)
+        yield Row(f"{name}: {RESTORED}", "s", found.restored, None, MAX_RESTORED, how, remark, invalid)
         yield _loss_row(name, found, how)
 
 
@@ -226,8 +226,9 @@ def edge_kill(setting: Setting) -> Iterator[Row]:
     for seed, found, note in _undisturbed(kill_host, setting):
         how = f"{SYSTEM}; {found.messages:,} messages, {found.moved} topics moved; kill -9 of the first topic's host"
         name = f"edge, host killed, seed {seed}"
-        takeover, is_sound = f"{name}: its topics processed elsewhere after", found.taken_over is not None
-        yield Row(takeover, "s", found.taken_over, high=MAX_TAKEOVER, how=how, note=note, sound=is_sound)
+        takeover = f"{name}: its topics processed elsewhere after"
+        invalid = "never within the run" if found.taken_over is None else ""
+        yield Row(takeover, "s", found.taken_over, None, MAX_TAKEOVER, how, note, invalid)
         yield Row(f"{name}: {RESTORED}", "s", found.restored, how=how, note=note or _describe_restored(found))
         yield _loss_row(name, found, how)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ SEED = 1
 NEEDS_CHECKOUT = f"not measured: needs {SCRIPT}; run in a checkout"
 
 
-def measure_fuzz(setting: Setting, run: Callable[..., Any] | None = None) -> Iterator[Row]:
-    """Altered bytes: only the documented errors may be raised."""
+def measure_fuzz(setting: Setting) -> Iterator[Row]:
+    """Decode altered bytes: only the documented errors may be raised."""
     name = "fuzz: inputs with any other outcome"
-    found = (run or run_script)("fuzz", setting.size(1_000_000, 20_000))
+    found = run_script("fuzz", setting.size(1_000_000, 20_000))
     if found is None:
         yield Row(name, "failures", note=NEEDS_CHECKOUT)
         return
@@ -34,10 +34,10 @@ def measure_fuzz(setting: Setting, run: Callable[..., Any] | None = None) -> Ite
     yield Row(name, "failures", len(found["failures"]), high=0, how=how, note=note)
 
 
-def measure_worlds(kind: str, setting: Setting, run: Callable[..., Any] | None = None) -> Iterator[Row]:
-    """Simulated worlds with kills, pauses, outages, lost and damaged messages: none may violate a guarantee."""
+def measure_worlds(kind: str, setting: Setting) -> Iterator[Row]:
+    """Run simulated worlds with kills, pauses, outages, lost and damaged messages: none may violate a guarantee."""
     name = f"world of {kind}: seeds with a violation"
-    found = (run or run_script)(kind, setting.size(10_000, 200))
+    found = run_script(kind, setting.size(10_000, 200))
     if found is None:
         yield Row(name, "failures", note=NEEDS_CHECKOUT)
         return

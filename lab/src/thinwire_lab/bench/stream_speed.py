@@ -1,4 +1,4 @@
-"""Benchmarks of the codec: processor time beside reference methods in the same run, and memory with many sources.
+"""Benchmarks of the codec: processor time compared with reference methods, and memory with many sources.
 
 A time is the median over rounds. In each round both methods process the same block of events, and take turns in going
 first; the garbage collector is on, as in production.

@@ -163,11 +163,10 @@ def _compare_case(case: Case, rounds: int) -> Iterable[Row]:
     methods = _methods(case.thresholds(), int(values[0]))
     times, results = race_blocks(methods, blocks)
     counts = list(map(sum, results))
-    same = len(set(counts)) == 1
     how = f"{rounds} rounds of {events:,} events, {counts[0] / values.size:,.1f} fire an event, CPU time"
     to_pairs, to_counts = (median(ours / scan for ours, scan in zip(times[0], times[k], strict=True)) for k in (1, 2))
-    note = "" if same else "the methods find different pairs"
-    yield Row(f"interval index to vector scan: {case.name}", "times", to_pairs, None, MAX_TIME, how, note, same)
+    invalid = "" if len(set(counts)) == 1 else "the methods find different pairs"
+    yield Row(f"interval index to vector scan: {case.name}", "times", to_pairs, high=MAX_TIME, how=how, invalid=invalid)
     yield Row(f"interval index to counting only: {case.name}", "times", to_counts, how=how)
 
 

@@ -32,9 +32,7 @@ TIME_STRETCH = 5.0
 """factor by which time is stretched, so that the overhead of the scheduler counts less"""
 
 
-def bench_edge(
-    output: Output, figure: str, plan: LoadPlan, quick: bool, out: Path | None, arrivals: Arrivals = "poisson"
-) -> None:
+def bench_edge(output: Output, figure: str, plan: LoadPlan, quick: bool, out: Path | None, arrivals: Arrivals) -> None:
     """Measure parts of figure 1, and store the runs in `out`."""
     host = Host("bench", cores=1, contention=0.0) if plan.burning else Host("bench", cores=4)
     parts = [configuration for part in figure.split(",") for configuration in configurations(part.strip(), host)]
@@ -94,7 +92,7 @@ def bench(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure bytes and time compared with reference methods. Exit with 1 if a required result is not reached."""
+    """Measure bytes and time and compare them with reference methods. Exit with 1 if a required result is missed."""
     output = Output(json)
     if area == EDGE:
         plan = LoadPlan(seconds, repeats, burning=not timed)
@@ -179,7 +177,7 @@ def _show(output: Output, area: str, rows: list[Row], markdown: bool) -> None:
         if compared:
             output.table(f"bench {area}, side by side", methods, compared)
     missed = [row.name for row in rows if row.holds is False]
-    unmeasured = sum(row.value is None and row.sound for row in rows)
+    unmeasured = sum(row.value is None and not row.invalid for row in rows)
     output.note(
         f"{sum(bool(row.holds) for row in rows)} required results hold, {len(missed)} do not, {unmeasured} not measured"
     )
@@ -191,10 +189,10 @@ def _print(output: Output, text: str) -> None:
 
 def _cells(row: Row) -> tuple[str, ...]:
     value = "-" if row.value is None else format_value(row.value, row.unit)
-    how = "; ".join(part for part in (row.note, row.how) if part)
+    how = "; ".join(part for part in (row.remarks, row.how) if part)
     return row.name, value, row.unit, row.required or "-", _HOLDS[row.holds], how
 
 
 def _document(row: Row) -> dict[str, Any]:
-    names = ("name", "value", "unit", "low", "high", "required", "holds", "how", "note", "beside")
-    return {name: getattr(row, name) for name in names}
+    names = ("name", "value", "unit", "low", "high", "required", "holds", "how")
+    return {**{name: getattr(row, name) for name in names}, "note": row.remarks, "beside": row.beside}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from thinwire.cli.output import Output
-from thinwire.cli.spark_options import progress_bar
+from thinwire.cli.spark_options import progress_bar, spark_session
 from thinwire.errors import MissingExtra, SparkUnavailable
 
 if TYPE_CHECKING:
@@ -20,24 +20,21 @@ if TYPE_CHECKING:
 def cell_runner(master: str, output: Output, app: str) -> Iterator[CellRunner]:
     """Yield a function that runs the cells of an experiment on Spark, or in this process if Spark is not available."""
     try:
-        from thinwire.spark.session import check, session
+        from thinwire.spark.session import check
 
         check(remote=master.startswith("sc://"))
     except (MissingExtra, SparkUnavailable) as problem:
-        output.note(f"running the cells one by one in this process: {problem}")
+        output.note(f"running the cells sequentially in this process: {problem}")
         yield run_in_process
         return
-    spark = session(master, app=app)
-    try:
+    with spark_session(master, app) as spark:
         yield run_on_spark(spark)
-    finally:
-        spark.stop()
 
 
 def run_in_process(
     function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
 ) -> list[Mapping[str, Any]]:
-    """Run the cells one by one in this process."""
+    """Run the cells sequentially in this process."""
     results = []
     with progress_bar(f"{len(cells):,} cells") as progress:
         for done, cell in enumerate(cells):
@@ -47,7 +44,7 @@ def run_in_process(
 
 
 def run_on_spark(spark: SparkSession) -> CellRunner:
-    """Return a function that runs cells as a sweep on Spark."""
+    """Return a function that runs cells as one Spark job."""
     from thinwire.spark.parameter_sweep import run_cells
 
     def run(

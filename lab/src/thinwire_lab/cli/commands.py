@@ -15,6 +15,8 @@ COMMANDS = {
     "sweep": Command("thinwire_lab.cli.sweep", "sweep", "Run a function over a grid of parameters, on Spark."),
     "train-edge": Command("thinwire_lab.cli.train_edge", "train_edge", "Train a model for an edge function, on Spark."),
     "place-model": Command("thinwire_lab.cli.place_model", "place_model", "Train and calibrate latency models."),
-    "bench": Command("thinwire_lab.cli.bench", "bench", "Measure bytes and time beside reference methods."),
+    "bench": Command(
+        "thinwire_lab.cli.bench", "bench", "Measure bytes and time and compare them with reference methods."
+    ),
     "reproduce": Command("thinwire_lab.cli.reproduce", "reproduce", "Reproduce published tables and figures."),
 }

@@ -8,7 +8,7 @@ import typer
 
 from thinwire.cli.connection_options import read_names
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 
 SHOWN = 20
 """thresholds in the printed table; the JSON document has all"""
@@ -48,49 +48,40 @@ def deliver(
     """Count the events that subscribers with these thresholds receive.
 
     A value is delivered if it differs by more than the threshold from the
-    last delivered one. Printed by threshold: delivered events of all
-    sources, the largest error of a subscriber's copy, and the longest run of
-    events that were not delivered.
+    last delivered one. The table has a row for each threshold: delivered
+    events of all sources, the largest difference between a value and the
+    last delivered one, and the longest run of events that were not
+    delivered.
 
     \b
     thinwire deliver trades.parquet --property price --thresholds 0.01..10 --step 0.01 --source symbol --time ts
     thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows delivered
     """
-    from thinwire.spark.session import session
     from thinwire_lab.overlay_sim.filters.thresholds import ranged
 
     output = Output(json)
     ranged(thresholds, step)  # errors before Spark starts
-    spark = session(master, app="thinwire deliver")
-    try:
-        with progress_bar(f"filtering {path}") as progress:
-            options = {"step": step, "source": read_names(source), "order": read_names(time)}
-            found = _run(spark, path, (property, thresholds), options, to, rows, progress)
-    finally:
-        spark.stop()
+    columns = {"source": read_names(source), "order": read_names(time)}
+    request = {"property": property, "thresholds": thresholds, "step": step, **columns}
+    with spark_session(master, "thinwire deliver") as spark, progress_bar(f"filtering {path}") as progress:
+        found = _run(spark, path, request, to, rows, progress)
     _show(output, path, property, found)
 
 
 def _run(
-    spark: Any,
-    path: str,
-    what: tuple[str, str],
-    options: dict[str, Any],
-    to: str | None,
-    rows: str | None,
-    progress: Any,
+    spark: Any, path: str, request: dict[str, Any], to: str | None, rows: str | None, progress: Any
 ) -> list[dict[str, Any]]:
     from thinwire.spark.action_progress import run_action
     from thinwire_lab.spark.threshold_delivery import deliver as filtered
     from thinwire_lab.spark.threshold_delivery import table_at, totals
 
     frame = table_at(spark, path)
-    counts = filtered(frame, *what, **options)
+    counts = filtered(frame, **request)
     if to is not None:
         run_action(spark, lambda: counts.write.mode("overwrite").parquet(to), progress)
         counts = spark.read.parquet(to)
     if rows is not None:
-        delivered = filtered(frame, *what, rows=True, **options)
+        delivered = filtered(frame, rows=True, **request)
         run_action(spark, lambda: delivered.write.mode("overwrite").parquet(rows), progress)
     return [row.asDict() for row in run_action(spark, totals(counts).collect, progress)]
 
@@ -105,7 +96,7 @@ def _show(output: Output, path: str, property: str, found: list[dict[str, Any]])
 
 
 def _some(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most SHOWN rows at equal distances, with the first and the last.
+    """Return at most SHOWN rows at equal distances, with the first and the last.
 
     >>> [row["n"] for row in _some([{"n": n} for n in range(1000)])][:3]
     [0, 52, 105]

@@ -1,8 +1,8 @@
-"""`thinwire reproduce [NAME]`: reproduce published tables and figures, beside the published values."""
+"""`thinwire reproduce [NAME]`: reproduce published tables and figures, with the published values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,10 +15,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce.experiment import EXPERIMENTS, Experiment, find
+from thinwire_lab.cli.pictures import draw_pictures
+from thinwire_lab.cli.reproduce_texts import FULL, TEXTS, ReproduceOptions, ReproduceText, list_texts
+from thinwire_lab.reproduce import figure_plots as plots
+from thinwire_lab.reproduce.experiment import Experiment, find
 from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 
-QUICK, FULL = 20_000, 1_000_000
+QUICK = 20_000
 QUICK_RUNS, RUNS = 2, 10
 
 NameArgument = Annotated[str, typer.Argument(help="The text to reproduce; see --list.")]
@@ -56,26 +59,6 @@ class FigureScale(NamedTuple):
     runs: int
 
 
-class ReproduceOptions(NamedTuple):
-    """Options of the command, as the texts need them."""
-
-    table: str | None
-    figure: str | None
-    events: int | None
-    quick: bool
-    runs: int | None
-    data: Path | None
-    nodes: int | None
-    subscriptions: int | None
-    out: Path
-    master: str
-
-    def refuse_tables(self, figures: Iterable[int | str]) -> None:
-        """Raise an error if a table is requested of a text without tables."""
-        if self.table is not None:
-            raise ConfigError("no tables, only figures", table=self.table, choose_from=list(figures))
-
-
 def reproduce(
     name: NameArgument = "virtual-events",
     listing: ListOption = False,
@@ -91,7 +74,7 @@ def reproduce(
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Reproduce published tables and figures, beside the published values.
+    """Reproduce published tables and figures. Each has the published values and ours.
 
     The cells of `dictionaries`, `conformance` and `placement` run on Spark
     if it is available, otherwise one after the other in this process.
@@ -104,10 +87,10 @@ def reproduce(
     """
     output = Output(json)
     if listing:
-        _list(output)
+        list_texts(output)
         return
     options = ReproduceOptions(table, figure, events, quick, runs, data, nodes, subscriptions, out, master)
-    reproduce_text: ReproduceText = _TEXTS.get(name, partial(_virtual_events, name))
+    reproduce_text: ReproduceText = TEXTS.get(name, partial(_virtual_events, name))
     output.document(reproduce_text(output, options))
 
 
@@ -132,52 +115,7 @@ def _figure_numbers(chosen: Experiment, figure: str | None) -> list[int]:
     return [int(figure)]
 
 
-def _dictionaries(output: Output, options: ReproduceOptions) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts import reproduce_sheets
-    from thinwire_lab.reproduce.dictionaries.thesis_sheet import ThesisScale
-
-    data = str(options.data.resolve()) if options.data is not None else None
-    scale = ThesisScale(options.quick, data, options.events or FULL)
-    return reproduce_sheets(output, options.table, options.figure, scale, options.out / "dictionaries", options.master)
-
-
-def _conformance(output: Output, options: ReproduceOptions) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts import conformance_scale, reproduce_conformance_figures
-    from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
-
-    options.refuse_tables(FIGURES)
-    scale = conformance_scale(options.nodes, options.subscriptions, options.data, options.quick)
-    return reproduce_conformance_figures(output, options.figure, scale, options.out / "conformance", options.master)
-
-
-def _placement(output: Output, options: ReproduceOptions) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts import reproduce_placement
-
-    out = options.out / "placement"
-    return reproduce_placement(output, options.table, options.figure, options.quick, options.data, out, options.master)
-
-
-def _workload(output: Output, options: ReproduceOptions) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts import reproduce_workload_figures
-    from thinwire_lab.reproduce.workload.workload_figures import FIGURES
-
-    options.refuse_tables(FIGURES)
-    return reproduce_workload_figures(output, options.figure, options.data, options.out / "workload")
-
-
-ReproduceText = Callable[[Output, ReproduceOptions], dict[str, Any]]
-
-_TEXTS: dict[str, ReproduceText] = {
-    "dictionaries": _dictionaries,
-    "conformance": _conformance,
-    "placement": _placement,
-    "workload": _workload,
-}
-
-
 def _figure_5(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
-    from thinwire_lab.reproduce import figure_plots as plots
-
     events = scale.events
     sizes = _show_progress("figure 5", lambda progress: experiment.figure_5(events, progress=progress))
     columns = ("format", "published MB", "ours, MB a million events", "difference", "measured MB")
@@ -187,14 +125,11 @@ def _figure_5(output: Output, chosen: Experiment, scale: FigureScale, out: Path)
         for name, size in sizes.items()
     ]  # fmt: skip
     output.table(f"figure 5: {chosen.figures[5]} ({events:,} events)", columns, rows)
-    pictures = plots.figure_5(sizes, out)
-    _note_pictures(output, pictures)
+    pictures = draw_pictures(output, plots.figure_5, sizes, out)
     return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], "pictures": pictures}
 
 
 def _figure_6(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
-    from thinwire_lab.reproduce import figure_plots as plots
-
     events = scale.events
     stages = _show_progress("figure 6", lambda progress: experiment.figure_6(events, progress=progress))
     columns = ("format", *experiment.STAGES, "first hop to raw", "second hop to raw")
@@ -206,8 +141,7 @@ def _figure_6(output: Output, chosen: Experiment, scale: FigureScale, out: Path)
     output.note(f"published: {experiment.STATEMENT}; here it {'holds' if holds else 'does NOT hold'}: {ratio}.")
     output.note("checked on every event: the broker's copy equals the raw event, the subscriber's is within 1.0.")
     live, table = _figure_6_live(output, events)
-    pictures = plots.figure_6([*stages, *live], out)
-    _note_pictures(output, pictures)
+    pictures = draw_pictures(output, plots.figure_6, [*stages, *live], out)
     document = {"published": experiment.STATEMENT, "holds": holds, "pictures": pictures}
     return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], "live rows": table, **document}
 
@@ -234,22 +168,18 @@ def _figure_6_live(output: Output, events: int) -> tuple[list[Any], list[dict[st
 
 
 def _figure_7(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
-    from thinwire_lab.reproduce import figure_plots as plots
-    from thinwire_lab.reproduce.virtual_events import virtual_event_figures as chain
-
-    seconds = chain.seconds_for(scale.events)
-    chains = _show_progress("figure 7", lambda progress: chain.figure_7(scale.runs, seconds, progress=progress))
+    seconds = experiment.seconds_for(scale.events)
+    chains = _show_progress("figure 7", lambda progress: experiment.figure_7(scale.runs, seconds, progress=progress))
     columns = ("chain", "process", "cores", "spread", "memory MB", "spread MB")
-    rows = [(chain.KINDS[c.kind], role, *point) for c in chains for role, point in c.by_role.items()]
-    title = f"figure 7: {chosen.figures[7]} ({scale.runs} runs of {seconds:g} s, {chain.RATE:g} events/s)"
+    rows = [(experiment.KINDS[c.kind], role, *point) for c in chains for role, point in c.by_role.items()]
+    title = f"figure 7: {chosen.figures[7]} ({scale.runs} runs of {seconds:g} s, {experiment.RATE:g} events/s)"
     output.table(title, columns, rows)
-    stored = {chain.KINDS[c.kind]: c.stored[0] for c in chains}
+    stored = {experiment.KINDS[c.kind]: c.stored[0] for c in chains}
     sizes = ", ".join(f"{name} {size:.1f}" for name, size in stored.items())
     output.note(f"bytes stored at the broker, an event: {sizes}.")
     lost = sum(run.lost for c in chains for run in c.runs)
     output.note(f"events lost: {lost}.")
-    pictures = plots.figure_7(chains, out)
-    _note_pictures(output, pictures)
+    pictures = draw_pictures(output, plots.figure_7, chains, out)
     table = [dict(zip(columns, row, strict=True)) for row in rows]
     return {"rows": table, "stored bytes an event": stored, "events lost": lost, "pictures": pictures}
 
@@ -257,30 +187,8 @@ def _figure_7(output: Output, chosen: Experiment, scale: FigureScale, out: Path)
 _FIGURES: dict[int, Callable[[Output, Experiment, FigureScale, Path], Any]] = {5: _figure_5, 6: _figure_6, 7: _figure_7}
 
 
-def _list(output: Output) -> None:
-    from thinwire_lab.cli.reproduce_texts import COLUMNS, NAME, list_dictionary_items, list_figures
-    from thinwire_lab.reproduce.conformance import conformance_figures as conformance
-    from thinwire_lab.reproduce.dictionaries.thesis_numbers import PAPER
-    from thinwire_lab.reproduce.workload import workload_figures as workload
-
-    rows = [row for e in EXPERIMENTS.values() for row in list_figures(e.name, e.figures)]
-    rows += list_dictionary_items()
-    for module in (conformance, workload):
-        rows += list_figures(module.NAME, {number: figure.what for number, figure in module.FIGURES.items()})
-    output.table("tables and figures", COLUMNS, rows)
-    papers = {e.name: e.paper for e in EXPERIMENTS.values()} | {NAME: PAPER}
-    papers |= {conformance.NAME: conformance.PAPER, workload.NAME: workload.PAPER}
-    for name, paper in papers.items():
-        output.note(f"{name}: {paper}")
-    output.document({"experiments": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
-
-
 def _show_progress(what: str, work: Callable[[experiment.Progress], Any]) -> Any:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=1.0)
         return work(lambda share: progress.update(task, completed=share))
-
-
-def _note_pictures(output: Output, pictures: list[Path]) -> None:
-    output.note("pictures: " + ", ".join(map(str, pictures)))

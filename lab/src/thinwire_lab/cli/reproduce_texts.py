@@ -6,14 +6,16 @@ times, the results are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from thinwire.cli.output import Output
+from thinwire.errors import ConfigError
 from thinwire_lab.cli.bench import SHARED_DATA
 from thinwire_lab.cli.cell_runner import cell_runner
+from thinwire_lab.cli.pictures import draw_pictures
 from thinwire_lab.cli.summary_files import read_summary
 from thinwire_lab.placement.run_files import RUNS
 from thinwire_lab.reproduce.conformance import conformance_figures as conformance
@@ -21,37 +23,53 @@ from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigu
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
 from thinwire_lab.reproduce.dictionaries import thesis_numbers
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
-from thinwire_lab.reproduce.experiment import find
+from thinwire_lab.reproduce.experiment import EXPERIMENTS, find
 from thinwire_lab.reproduce.placement import placement_cells
 from thinwire_lab.reproduce.placement import placement_figures as placement
 from thinwire_lab.reproduce.workload import workload_figures as workload
 from thinwire_lab.streams.threshold_streams import BAR_FILES
 
+
+class ReproduceOptions(NamedTuple):
+    """Options of `thinwire reproduce`."""
+
+    table: str | None
+    figure: str | None
+    events: int | None
+    quick: bool
+    runs: int | None
+    data: Path | None
+    nodes: int | None
+    subscriptions: int | None
+    out: Path
+    master: str
+
+    def refuse_tables(self, figures: Iterable[int | str]) -> None:
+        """Raise an error if a table is requested of a text without tables."""
+        if self.table is not None:
+            raise ConfigError("no tables, only figures", table=self.table, choose_from=list(figures))
+
+
+FULL = 1_000_000
+"""events"""
 QUICK = ConformanceScale(nodes=400, subscriptions=1_200, sources=6)
-
-
 COLUMNS = ("name", "figure", "what", "command")
 
 
-def list_figures(name: str, figures: Mapping[Any, str]) -> list[tuple[str, str, str, str]]:
-    """Return the figures of a text, each with its command."""
-    return [(name, f"figure {n}", what, f"thinwire reproduce {name} --figure {n}") for n, what in figures.items()]
-
-
-def conformance_scale(nodes: int | None, subscriptions: int | None, data: Path | None, quick: bool) -> ConformanceScale:
-    """Return the scale of the options. Recordings beside the project are used by default."""
-    default = QUICK if quick else ConformanceScale()
-    folder = SHARED_DATA if data is None and any(SHARED_DATA.glob(BAR_FILES)) else data
+def _conformance_scale(options: ReproduceOptions) -> ConformanceScale:
+    """Return the scale of the options. `SHARED_DATA` is used by default, if it has recordings."""
+    default = QUICK if options.quick else ConformanceScale()
+    folder = SHARED_DATA if options.data is None and any(SHARED_DATA.glob(BAR_FILES)) else options.data
     # Tasks of a Spark job have another working directory.
-    where = None if folder is None else str(folder.resolve())
-    return ConformanceScale(nodes or default.nodes, subscriptions or default.subscriptions, where, default.sources)
+    data = None if folder is None else str(folder.resolve())
+    nodes, subscriptions = options.nodes or default.nodes, options.subscriptions or default.subscriptions
+    return ConformanceScale(nodes, subscriptions, data, default.sources)
 
 
-def reproduce_conformance_figures(
-    output: Output, figure: str | None, scale: ConformanceScale, out: Path, master: str
-) -> dict[str, Any]:
+def reproduce_conformance(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures and print each one when it is complete."""
-    figures = conformance.chosen(figure)
+    options.refuse_tables(conformance.FIGURES)
+    figures, scale, out = conformance.chosen(options.figure), _conformance_scale(options), options.out / "conformance"
     output.note(conformance.PAPER)
     output.note(f"streams: {'minute bars in ' + scale.data if scale.data else 'the market sample'}, and the attack.")
     document: dict[str, Any] = {
@@ -61,7 +79,7 @@ def reproduce_conformance_figures(
         "nodes": scale.nodes,
     }
     known: dict[str, Rows] = {}
-    with cell_runner(master, output, app=f"thinwire reproduce {conformance.NAME}") as run:
+    with cell_runner(options.master, output, app=f"thinwire reproduce {conformance.NAME}") as run:
         for chosen in figures:
             # figures of the same cells show other columns of the same results
             cells = f"{chosen.function.__name__} {chosen.cells(scale)}"
@@ -80,37 +98,21 @@ def _show(output: Output, figure: ConformanceFigure, rows: Rows, out: Path) -> d
         output.note(f"ours: {grown(rows, figure, measure)}")
         tables[label] = [dict(zip(columns, line, strict=True)) for line in table]
     output.note(f"published: {figure.shape}")
-    return {"published": figure.shape, "tables": tables, "pictures": _draw(output, figure, rows, out)}
-
-
-def _draw(output: Output, figure: ConformanceFigure, rows: Rows, out: Path) -> list[Path]:
-    if find_spec("matplotlib") is None:
-        output.note("no pictures: the extra plots is not installed.")
-        return []
-    from thinwire_lab.reproduce.conformance.conformance_figures import draw
-
-    pictures = draw(figure, rows, out)
-    output.note("pictures: " + ", ".join(map(str, pictures)))
-    return pictures
+    return {
+        "published": figure.shape,
+        "tables": tables,
+        "pictures": draw_pictures(output, conformance.draw, figure, rows, out),
+    }
 
 
 NAME = "dictionaries"
 
 
-def list_dictionary_items() -> list[tuple[str, str, str, str]]:
-    """Return the tables and figures on dictionaries, each with its command."""
-    rows = []
-    for name, item in dictionaries.select_items():
-        kind, number = name.split()
-        rows.append((NAME, name, item.title, f"thinwire reproduce {NAME} --{kind} {number}"))
-    return rows
-
-
-def reproduce_sheets(
-    output: Output, table: str | None, figure: str | None, scale: ThesisScale, out: Path, master: str
-) -> dict[str, Any]:
+def reproduce_dictionaries(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce tables and figures and print each one when it is complete."""
-    chosen = dictionaries.select_items(table, figure)
+    chosen, out = dictionaries.select_items(options.table, options.figure), options.out / NAME
+    data = str(options.data.resolve()) if options.data is not None else None
+    scale = ThesisScale(options.quick, data, options.events or FULL)
     output.note(thesis_numbers.PAPER)
     out.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = {
@@ -119,7 +121,7 @@ def reproduce_sheets(
         "quick": scale.quick,
         "messages": scale.most,
     }
-    with cell_runner(master, output, app=f"thinwire reproduce {NAME}") as run:
+    with cell_runner(options.master, output, app=f"thinwire reproduce {NAME}") as run:
         for name, item in chosen:
             sheet = item.make(scale, run, out)
             show(output, sheet)
@@ -139,18 +141,17 @@ def show(output: Output, sheet: Sheet) -> None:
 SIMULATED = "simulated unless stated otherwise: queues that share four cores; the published runs are not public."
 
 
-def reproduce_placement(
-    output: Output, table: str | None, figure: str | None, quick: bool, data: Path | None, out: Path, master: str
-) -> dict[str, Any]:
+def reproduce_placement(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures and tables on placement."""
-    wanted, paper = placement.chosen(table, figure), find("placement").paper
+    quick, data, out = options.quick, options.data, options.out / "placement"
+    wanted, paper = placement.chosen(options.table, options.figure), find("placement").paper
     output.note(paper)
     output.note(SIMULATED)
     if data is None or not (data / RUNS).exists():
         output.note(f"without measured runs: they need --data with {RUNS}, which `thinwire bench edge` writes.")
     document: dict[str, Any] = {"experiment": "placement", "paper": paper, "quick": quick}
     out.mkdir(parents=True, exist_ok=True)
-    with cell_runner(master, output, app="thinwire reproduce placement") as sweep:
+    with cell_runner(options.master, output, app="thinwire reproduce placement") as sweep:
         experiment = placement_cells.PlacementExperiment(
             placement_cells.QUICK if quick else placement_cells.PlacementScale(), out, sweep, data
         )
@@ -162,26 +163,52 @@ def reproduce_placement(
     return document
 
 
-def reproduce_workload_figures(output: Output, figure: str | None, data: Path | None, out: Path) -> dict[str, Any]:
+def reproduce_workload(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures of the built-in summary, or of the one in a folder."""
-    numbers = workload.chosen(figure)
-    members = read_summary(data).members
+    options.refuse_tables(workload.FIGURES)
+    numbers = workload.chosen(options.figure)
+    members = read_summary(options.data).members
     output.note(workload.PAPER)
-    document: dict[str, Any] = {
-        "experiment": workload.NAME,
-        "paper": workload.PAPER,
-        "summary": str(data or "built-in"),
-    }
-    plots = find_spec("matplotlib") is not None
-    if not plots:
+    summary = str(options.data or "built-in")
+    document: dict[str, Any] = {"experiment": workload.NAME, "paper": workload.PAPER, "summary": summary}
+    has_plots = find_spec("matplotlib") is not None
+    if not has_plots:
         output.note("no pictures: the extra plots is not installed.")
     for number in numbers:
-        pictures: list[Path] = []
-        if plots:
-            from thinwire_lab.reproduce.workload.workload_figures import draw
-
-            pictures = draw(number, members, out)
+        pictures = workload.draw(number, members, options.out / workload.NAME) if has_plots else []
         sheet = workload.FIGURES[number].sheet(number, members, pictures)
         show(output, sheet)
         document[f"figure {number}"] = sheet.document
     return document
+
+
+ReproduceText = Callable[[Output, ReproduceOptions], dict[str, Any]]
+TEXTS: dict[str, ReproduceText] = {
+    "dictionaries": reproduce_dictionaries,
+    "conformance": reproduce_conformance,
+    "placement": reproduce_placement,
+    "workload": reproduce_workload,
+}
+
+
+def list_texts(output: Output) -> None:
+    """List all tables and figures, each with its command."""
+    rows = [row for e in EXPERIMENTS.values() for row in _list_figures(e.name, e.figures)]
+    rows += _list_dictionary_items()
+    rows += _list_figures(conformance.NAME, {n: figure.what for n, figure in conformance.FIGURES.items()})
+    rows += _list_figures(workload.NAME, {n: figure.what for n, figure in workload.FIGURES.items()})
+    output.table("tables and figures", COLUMNS, rows)
+    papers = {e.name: e.paper for e in EXPERIMENTS.values()} | {NAME: thesis_numbers.PAPER}
+    papers |= {conformance.NAME: conformance.PAPER, workload.NAME: workload.PAPER}
+    for name, paper in papers.items():
+        output.note(f"{name}: {paper}")
+    output.document({"experiments": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
+
+
+def _list_figures(name: str, figures: Mapping[Any, str]) -> list[tuple[str, str, str, str]]:
+    return [(name, f"figure {n}", what, f"thinwire reproduce {name} --figure {n}") for n, what in figures.items()]
+
+
+def _list_dictionary_items() -> list[tuple[str, str, str, str]]:
+    items = dictionaries.select_items()
+    return [(NAME, name, item.title, f"thinwire reproduce {NAME} --{name}") for name, item in items]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -11,22 +11,16 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.demo import building
 from thinwire.errors import ConfigError
 from thinwire.schema.turtle import to_turtle
-from thinwire_lab.bench.building_bench import CalibrationRow
+from thinwire_lab.bench.building_bench import CalibrationRow, compare_with_original
 from thinwire_lab.streams.formats import FORMATS
 from thinwire_lab.workload.samples import market, taxi
 
-
-class SampleSource(NamedTuple):
-    """A description of sample events and the module that generates them."""
-
-    what: str
-    module: Any
-
-
-SAMPLES = {
-    "building": SampleSource("a solar-thermal cooling plant, 37 measurements, one event a second", building),
-    "market": SampleSource("minute bars of stocks in whole cents, one event a trading minute and stock", market),
-    "taxi": SampleSource("positions of taxis, one event a second each, regions of 500 m by 500 m", taxi),
+SAMPLES: dict[str, Any] = {"building": building, "market": market, "taxi": taxi}
+"""name -> module that generates the events"""
+DESCRIPTIONS = {
+    "building": "a solar-thermal cooling plant, 37 measurements, one event a second",
+    "market": "minute bars of stocks in whole cents, one event a trading minute and stock",
+    "taxi": "positions of taxis, one event a second each, regions of 500 m by 500 m",
 }
 
 NameArgument = Annotated[str | None, typer.Argument(help="The sample. Without a name, all samples are listed.")]
@@ -55,13 +49,18 @@ def samples(
     """Write sample events as JSON lines, or list the samples."""
     output = Output(json)
     if name is None:
-        _list(output)
+        output.table("samples", ("name", "what"), DESCRIPTIONS.items())
+        output.document({"samples": [{"name": name, "what": what} for name, what in DESCRIPTIONS.items()]})
         return
-    module = _sample(name).module
+    if name not in SAMPLES:
+        raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
+    module = SAMPLES[name]
     if schema or turtle:
         print(to_turtle(module.schema()) if turtle else json_text.dumps(module.schema().to_document(), indent=2))
     elif calibration:
-        _calibration(output, name, _rows(name, module, events, seed))
+        if name != "building":
+            raise ConfigError("this sample has no published original", sample=name)
+        _calibration(output, name, compare_with_original(events, seed))
     elif json:
         output.document({"sample": name, "seed": seed, "events": list(module.events(count, seed, sources))})
     else:
@@ -69,29 +68,10 @@ def samples(
             print(FORMATS["json"].encode(event, module.schema()).decode())
 
 
-def _sample(name: str) -> SampleSource:
-    if name not in SAMPLES:
-        raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
-    return SAMPLES[name]
-
-
-def _rows(name: str, module: Any, events: int, seed: int) -> list[CalibrationRow]:
-    if name != "building":
-        raise ConfigError("this sample has no published original", sample=name)
-    from thinwire_lab.bench.building_bench import compare_with_original
-
-    return compare_with_original(events, seed)
-
-
-def _list(output: Output) -> None:
-    output.table("samples", ("name", "what"), [(name, sample.what) for name, sample in SAMPLES.items()])
-    output.document({"samples": [{"name": name, "what": sample.what} for name, sample in SAMPLES.items()]})
-
-
 def _calibration(output: Output, name: str, rows: list[CalibrationRow]) -> None:
     columns = ("what", "measured", "unit", "published", "low", "high", "within")
     cells = [(r.what, r.measured, r.unit, r.published, r.low, r.high, _verdict(r)) for r in rows]
-    output.table(f"{name}: generated beside published", columns, cells)
+    output.table(f"{name}: generated and published", columns, cells)
     output.document({"sample": name, "rows": [dict(zip(columns, row, strict=True)) for row in cells]})
 
 

@@ -1,7 +1,7 @@
 """Files of `workload summary build`: tables of a summary as CSV or Parquet, one for each, and public records.
 
-Public records are in a folder with a folder `netlatency` beside it: the IAB content taxonomy, subreddits of two days
-and Meetup topics as groups, countries with their languages, the families of Glottolog, and pings between cities. The
+Public records are the IAB content taxonomy, subreddits of two days and Meetup topics as groups, countries with their
+languages, the families of Glottolog, and pings between cities, which are in the adjacent folder `netlatency`. The
 records have no number of messages: that of a subreddit is its growth of subscribers per month, that of a Meetup topic
 its number of groups.
 """

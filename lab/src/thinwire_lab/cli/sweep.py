@@ -7,13 +7,14 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.output import JsonOption, Output, write_atomically
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
 
 FunctionArgument = Annotated[str, typer.Argument(help="The function, as module:function.")]
@@ -32,22 +33,17 @@ def sweep(
 ) -> None:
     """Run a function on every combination of its parameters, as one Spark job.
 
-    The function returns values by name. A cell that fails has an error and does not affect others; the exit code is
-    then 1.
+    The function returns values by name. A cell that fails has an error and does not affect the others. The exit code
+    is 1 if a cell failed.
     """
     output = Output(json)
     called = find(function)
     cells = _cells(set_ or [], grid)
     from thinwire.spark.parameter_sweep import sweep as run
     from thinwire.spark.parameter_sweep import table
-    from thinwire.spark.session import session
 
-    spark = session(master)
-    try:
-        with progress_bar(f"{len(cells):,} cells") as progress:
-            results = run(spark, called, cells, progress=progress)
-    finally:
-        spark.stop()
+    with spark_session(master, "thinwire sweep") as spark, progress_bar(f"{len(cells):,} cells") as progress:
+        results = run(spark, called, cells, progress=progress)
     found = table(results)
     if to is not None:
         _write(found, to)
@@ -119,6 +115,6 @@ def _write(table: Any, path: Path) -> None:
     import pyarrow.parquet as pq
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    pq.write_table(table, unfinished)
-    unfinished.replace(path)  # a reader never sees an incomplete file
+    parquet = BytesIO()
+    pq.write_table(table, parquet)
+    write_atomically(path, parquet.getvalue())

@@ -11,7 +11,7 @@ import typer
 from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.place import open_hub
-from thinwire.cli.spark_options import MasterOption
+from thinwire.cli.spark_options import MasterOption, spark_session
 from thinwire.cli.terminal import run
 from thinwire.edge import store_model
 from thinwire_lab.cli.sweep import find
@@ -35,15 +35,15 @@ def train_edge(
 ) -> None:
     """Store the messages of a topic as a table, train a model on it with Spark, and assign it to a topic's function.
 
-    The function on Spark gets a DataFrame of offset, due, id and body; the one
-    at the edge gets its model through `learned` in the same module.
+    The function on Spark receives a DataFrame of offset, due, id and body.
+    The function at the edge receives the model through `learned` in its
+    module.
 
     \b
     thinwire train-edge region-7.gps --from region-7.update --with speeds:usual --table landed/region-7
     """
     output = Output(json)
     trainer = find(function)
-    from thinwire.spark.session import session
     from thinwire_lab.spark.edge_training import append_messages, train_model
 
     async def store_messages() -> int:
@@ -55,11 +55,8 @@ def train_edge(
             await store_model(await open_hub(access, stack), topic, model)
 
     stored = run(store_messages())
-    spark = session(master, app="thinwire train-edge")
-    try:
+    with spark_session(master, "thinwire train-edge") as spark:
         model = train_model(spark, table, trainer)
-    finally:
-        spark.stop()
     run(assign_model(model))
-    output.note(f"{stored} messages stored in {table}; {topic} uses a model of {len(model)} bytes from now on.")
+    output.note(f"{stored} messages stored in {table}; {topic} now uses a model of {len(model)} bytes.")
     output.document({"topic": topic, "landed": stored, "bytes": len(model)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,15 +12,16 @@ import typer
 from thinwire.brokers.broker_url import read_url
 from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import has_public_records, read_records, read_summary, read_tables, write_tables
-from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
+from thinwire_lab.cli.workload_reports import FolderArgument, assign, describe_folder, plot_folder
 from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import LocationMethod
 from thinwire_lab.workload.recipe import Generalisation, Recipe
 from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH, read_scenario
+from thinwire_lab.workload.scenarios.scenario_outcome import AudienceOutcome, TopicOutcome
 from thinwire_lab.workload.spark.workload_folder import check_new
 from thinwire_lab.workload.subscription_sample import Sampling
 from thinwire_lab.workload.summary import Summary, compose, from_groups
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from thinwire_lab.workload.spark.rectangle_match import MatchMethod
 
 
-FolderArgument = Annotated[Path, typer.Argument(help="A folder written by `workload generate`.", file_okay=False)]
 OutOption = Annotated[Path, typer.Option("--out", help="The folder to write, which must not exist.")]
 WayOption = Annotated[str, typer.Option("--way", help="auto, grid, or index if the rectangles fit into one process.")]
 
@@ -50,16 +50,11 @@ def match(
     \b
     thinwire workload match wide --out matched
     """
-    from thinwire.spark.session import session
     from thinwire_lab.workload.spark.rectangle_match import match_folder
 
     check_new(out)
-    spark = session(master)
-    try:
-        with progress_bar("match") as progress:
-            found = match_folder(spark, folder, out, method=cast("MatchMethod", way), progress=progress)
-    finally:
-        spark.stop()
+    with spark_session(master, "thinwire workload match") as spark, progress_bar("match") as progress:
+        found = match_folder(spark, folder, out, method=cast("MatchMethod", way), progress=progress)
     output = Output(json)
     output.table("matched", ["pairs", "notifications", "events matched"], [tuple(found.values())])
     output.document({"out": str(out), **found})
@@ -71,11 +66,8 @@ ScenarioArgument = Annotated[
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", metavar="FILE", help="Append rows to this ledger.")]
 
 _TOPICS = ("topic", "publishers", "events", "frames", "suppressed", "frame bytes", "late p99 ms", "late max ms")
-_AUDIENCES = ("topic", "demand", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
-_LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
-_PUBLISHED = attrgetter("topic", "publishers", "events", "frames", "suppressed_events", "frame_bytes")
-_DELIVERED = attrgetter("topic", "asked", "subscribers", "on_channels", "events", "virtual", "frame_bytes", "missed")
-_QUANTILES = attrgetter("p50", "p90", "p99", "most")
+_DELIVERED = ("topic", "demand", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
+_AUDIENCES = (*_DELIVERED, "p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
 @with_options
@@ -103,10 +95,8 @@ def run_verb(
     output = Output(json)
     if ledger is not None:
         append(ledger, outcome.rows)
-    topics = [(*_PUBLISHED(topic), _ms(topic.late_p99), _ms(topic.late_max)) for topic in outcome.topics]
-    output.table("published", _TOPICS, topics)
-    audiences = [(*_DELIVERED(audience), *map(_ms, _QUANTILES(audience))) for audience in outcome.audiences]
-    output.table("delivered", (*_AUDIENCES, *_LATENCIES), audiences)
+    output.table("published", _TOPICS, [_in_milliseconds(topic, 2) for topic in outcome.topics])
+    output.table("delivered", _AUDIENCES, [_in_milliseconds(audience, 4) for audience in outcome.audiences])
     output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
     summary = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds}
     lists = {"topics": list(outcome.topics), "audiences": list(outcome.audiences)}
@@ -122,8 +112,10 @@ def _read_text(path: Path) -> str:
         raise ScenarioError("not UTF-8 text", file=str(path)) from None
 
 
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else 1000 * seconds
+def _in_milliseconds(outcome: TopicOutcome | AudienceOutcome, last: int) -> list[Any]:
+    """Return the fields of an outcome, of which the last ones are seconds, in milliseconds."""
+    fields = astuple(outcome)
+    return [*fields[:-last], *(None if seconds is None else 1000 * seconds for seconds in fields[-last:])]
 
 
 workload = typer.Typer(
@@ -224,7 +216,7 @@ def describe(folder: FolderArgument, pictures: PicturesOption = None, json: Json
     output = Output(json)
     found = describe_folder(folder)
     if pictures is not None:
-        found["pictures"] = draw_pictures(folder, found, pictures)
+        found["pictures"] = plot_folder(folder, found, pictures)
         output.note("pictures: " + ", ".join(map(str, found["pictures"])))
     _show_stages(output, [*found["stages"], found["drawn"]])
     _show_missed(output, found["missed"])
@@ -260,15 +252,10 @@ def build(from_: FromOption, out: OutOption, groups: GroupsOption = False, json:
 
 
 def _generate(summary: Summary, recipe: Recipe, out: Path, partitions: int | None, master: str) -> dict[str, Any]:
-    from thinwire.spark.session import session
     from thinwire_lab.workload.spark.workload_folder import generate as run
 
-    spark = session(master)
-    try:
-        with progress_bar("workload") as progress:
-            return run(spark, summary, recipe, out, partitions=partitions, progress=progress)
-    finally:
-        spark.stop()
+    with spark_session(master, "thinwire workload generate") as spark, progress_bar("workload") as progress:
+        return run(spark, summary, recipe, out, partitions=partitions, progress=progress)
 
 
 def _show_stages(output: Output, stages: list[Mapping[str, Any]]) -> None:

@@ -7,7 +7,6 @@ are computed from the rows of the folder, a batch at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +17,9 @@ import pyarrow.dataset as ds
 import typer
 
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
+from thinwire_lab.cli.pictures import draw_pictures
 from thinwire_lab.cli.summary_files import read_tables
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
@@ -90,21 +90,17 @@ def read_limits(text: str) -> list[float]:
 def _assign(
     folder: Path, wanted: list[Policy], events: int, out: Path | None, master: str
 ) -> dict[str, AssignmentCosts]:
-    from thinwire.spark.session import session
     from thinwire_lab.workload.spark import assignment_job as job
     from thinwire_lab.workload.spark.workload_folder import read_manifest, spark_errors
 
     columns = job.WorkloadColumns.of(read_manifest(folder))
-    spark = session(master)
-    try:
+    with spark_session(master, "thinwire workload assign") as spark:
         with progress_bar("assign") as progress:
             assigned, costs = job.assign(spark, folder, wanted, sample=events, progress=progress)
         if out is not None:
             rows = spark.read.parquet(str((folder / "subscriptions").resolve()))
             with new_folder(out) as unfinished, spark_errors(out):
                 job.assignments(rows, columns, assigned).write.parquet(str((unfinished / "assignments").resolve()))
-    finally:
-        spark.stop()
     return {policy.name: cost for policy, cost in zip(wanted, costs, strict=True)}
 
 
@@ -113,12 +109,7 @@ def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -
 
     best = pareto_optimal(costs)
     output.table("costs", COLUMNS, [(name, *own, "yes" if name in best else "") for name, own in costs.items()])
-    pictures: list[Path] = []
-    if out is not None and find_spec("matplotlib") is None:
-        output.note("no picture: the extra plots is not installed.")
-    elif out is not None:
-        pictures = plot_pareto(costs, out / "costs")
-        output.note("pictures: " + ", ".join(map(str, pictures)))
+    pictures = draw_pictures(output, plot_pareto, costs, out / "costs") if out is not None else []
     rows = [{"policy": name, **own._asdict(), "unbeaten": name in best} for name, own in costs.items()]
     output.document({"policies": rows, "out": out, "pictures": pictures})
 
@@ -143,8 +134,8 @@ def drawn_interests(folder: Path, manifest: Mapping[str, Any]) -> Interests:
     return _count_interests(folder / "subscriptions", _members(folder, manifest))
 
 
-def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Path]:
-    """Draw interests, places and their correlation.
+def plot_folder(folder: Path, found: Mapping[str, Any], out: Path) -> list[Path]:
+    """Plot interests, locations and their correlation.
 
     found: the result of `describe_folder`
     """

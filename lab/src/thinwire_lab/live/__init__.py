@@ -1,1 +1,1 @@
-"""The live system under load, and what it is compared with: whole chains of processes around a real broker."""
+"""Measurements of the live system and of reference systems: worker processes around a real broker."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import thinwire as tw
 from thinwire import Bus, Publisher, Subscription
+from thinwire_lab.live.background_tasks import cancel_tasks
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord
 
 POLL = 0.05
@@ -19,25 +20,23 @@ SETTLE = 1.0
 
 
 class CommandRole:
-    """A worker whose command `x` runs the method `do_x` and returns its result as a document."""
+    """A worker process. Its command `x` runs the method `do_x`, whose result is the answer."""
 
     def __init__(self) -> None:
         self.resources = AsyncExitStack()
         self.tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Become ready for commands."""
+        """Prepare to execute commands."""
 
     async def execute(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run a command."""
+        """Execute a command and return the answer."""
         arguments = dict(command)
         method = getattr(self, f"do_{arguments.pop('do')}")
         return await method(**arguments) or {}
 
     async def close(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await cancel_tasks(self.tasks)
         await self.resources.aclose()
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -45,7 +44,10 @@ class CommandRole:
         self.tasks.append(asyncio.create_task(work))
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float, settle: float = SETTLE) -> bool:
-        """Wait until a condition holds and return whether it did in time. Errors of tasks are raised."""
+        """Wait until a condition holds, then for `settle` seconds. Return whether it held in time.
+
+        The error of a failed task is raised.
+        """
         deadline = monotonic() + timeout
         while not is_done():
             if monotonic() > deadline:
@@ -79,7 +81,7 @@ class BusRole(CommandRole):
 
 
 class AuditedClassesRole(BusRole):
-    """Subscribers in one process, one for each demand class; each one records its events for the audit.
+    """One subscriber of each demand class. Each one records its events for the audit.
 
     tolerances: of the classes, in the unit that `subscribe_class` and `audit_class` expect
     """
@@ -92,7 +94,7 @@ class AuditedClassesRole(BusRole):
         self._records: list[DeliveryRecord] = []
 
     async def do_connect(self) -> None:
-        """Connect all subscribers. It is a command because it can take longer than a process has to become ready."""
+        """Connect all subscribers. This can take longer than the time in which a worker must be ready."""
         for tolerance in self.tolerances:
             subscription, record = await self.subscribe_class(tolerance)
             self._subscriptions.append(subscription)

@@ -1,6 +1,6 @@
 """Events of the generated building at a fixed rate: one plant for each publisher.
 
-The events keep the timestamps of the plant, one second apart; only the rate of publishing differs.
+Timestamps are those of the plant, one second apart. The rate of publishing is independent of them.
 
 >>> feed = BuildingFeed(publisher=0, publishers=1, rate=100, start=0)
 >>> len(feed.due(1_000_000)), feed.published
@@ -15,7 +15,7 @@ from typing import Any
 from thinwire.demo import building
 
 BLOCK = 50
-"""events generated together; a larger block would delay events that are due meanwhile"""
+"""events that are generated together; generating a larger block would delay events that are due"""
 
 
 class BuildingFeed:
@@ -23,7 +23,6 @@ class BuildingFeed:
 
     def __init__(self, publisher: int, publishers: int, rate: float, start: int, turn: int = 0, seed: int = 1) -> None:
         self.start = start
-        self.rate = rate
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
         self._events = _generate(building.BuildingPlant(seed, turn * publishers + publisher))

@@ -21,6 +21,7 @@ with the same values, or receive an event that was not published.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -104,8 +105,23 @@ class AuditResult(NamedTuple):
         return self.missing + self.extra + self.disordered + self.beyond
 
 
+@dataclass(frozen=True)
+class AuditedResult:
+    """The result of a run with an audit of each subscriber."""
+
+    audits: tuple[AuditResult, ...]
+
+    @property
+    def faults(self) -> int:
+        return sum(audit.faults for audit in self.audits)
+
+    @property
+    def audited_events(self) -> int:
+        return sum(audit.events for audit in self.audits)
+
+
 def describe_faults(result: AuditResult) -> str:
-    """Return the faults as text, empty if there are none."""
+    """Return the number of faults of each kind as text, empty if there are none."""
     return ", ".join(f"{count:,} {fault}" for fault, count in result._asdict().items() if count and fault != "events")
 
 

@@ -1,4 +1,4 @@
-"""A chain under load with one dictionary, then with another one every few seconds. Subscribers check the order."""
+"""A chain under load with one dictionary, and with a new one every few seconds. Subscribers check the order."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from thinwire.services.dictionary_trainer.dictionary_upload import upload_dictio
 from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import log_of, publisher_in, publisher_subjects
 from thinwire.wire import Binding, FrameKind, read, split
+from thinwire_lab.live.background_tasks import background_task
 from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import COMMAND_TIMEOUT, Chain, ChainShape, LoadOutcome
 from thinwire_lab.live.load_roles import EVENT_FIELDS, SubscriberRole
@@ -33,7 +34,7 @@ END_OF_LOG = 0.5
 
 
 class DictionarySwitchRole(ServiceRole):
-    """Uploads one dictionary after the other to a topic; each differs from those before."""
+    """Uploads dictionaries to a topic, each one different from the earlier ones."""
 
     def __init__(self, url: str, topic: str) -> None:
         super().__init__(url)
@@ -56,7 +57,7 @@ class DictionarySwitchRole(ServiceRole):
         return {"hash": result.hash}
 
     async def do_count_bindings(self) -> dict[str, Any]:
-        """Return how often a publisher bound another dictionary than before. Repeated bindings do not count."""
+        """Return the number of bindings of a dictionary other than the publisher's previous one."""
         current: dict[str, bytes] = {}
         changes = 0
         async with aclosing(self._read_log()) as log:
@@ -89,7 +90,7 @@ class DictionarySwitchRole(ServiceRole):
 
 
 def cut_dictionary(sample: bytes, number: int) -> Dictionary:
-    """Return a dictionary cut from the sample, each number from another position.
+    """Return a part of the sample as a dictionary. Each number gives another part.
 
     >>> cut_dictionary(b"on and off " * 900, 0).hash != cut_dictionary(b"on and off " * 900, 1).hash
     True
@@ -178,9 +179,5 @@ async def _switch_repeatedly(chain: Chain, interval: float) -> AsyncIterator[lis
             hashes.append(await _switch(chain))
             await asyncio.sleep(interval)
 
-    task = asyncio.create_task(switch())
-    try:
+    async with background_task(switch()):
         yield hashes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

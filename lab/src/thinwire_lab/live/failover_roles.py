@@ -1,7 +1,7 @@
 """Publishers and subscribers of a failover test as worker processes.
 
-Publishers send the history of a feed as fast as possible and continue at its rate. The events follow from rate, start
-and end, so subscribers are audited without information from the publishers.
+Publishers send the history of a feed as fast as possible and continue at its rate. Rate, start and end determine the
+events, so subscribers are audited without information from the publishers.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ _FIELDS = EVENT_FIELDS["feed"]
 class FeedPublisherRole(BusRole):
     """Publishes a feed: its history at once, then every event when it is due.
 
-    max_batch: bytes of a message; small ones make a log of many messages
+    settings: of `Bus.publisher`
     """
 
-    def __init__(self, url: str, number: int, publishers: int, linger: float, max_batch: int) -> None:
+    def __init__(self, url: str, number: int, publishers: int, **settings: Any) -> None:
         super().__init__(url)
         self.number = number
         self.publishers = publishers
-        self.linger = linger
-        self.max_batch = max_batch
+        self.settings = settings
         self._end: int | None = None
 
     async def open(self) -> None:
-        settings = {"name": f"p{self.number}", "linger": self.linger, "max_batch": self.max_batch}
-        self._publisher = await self.open_publisher(TOPIC, **settings)
+        self._publisher = await self.open_publisher(TOPIC, name=f"p{self.number}", **self.settings)
 
     async def do_load(self, rate: float, start: int, until: int) -> dict[str, Any]:
         """Publish the events from `start` to `until` at once, and the following ones when they are due."""

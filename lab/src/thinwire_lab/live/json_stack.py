@@ -1,7 +1,7 @@
-"""The references: JSON in the broker's log, one message for each event or for each batch.
+"""The reference stacks: JSON in the broker's log, one message for each event or for each batch.
 
 Both wait for the broker's acknowledgement, as thinwire does. With one message for each event, several messages are in
-flight, those of a source in order; with batches one is in flight, and the next batch is collected meanwhile.
+flight, those of a source in order. With batches one is in flight while the next one is collected.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, LogReader
-from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, connect_broker, stored_bytes
+from thinwire_lab.live.background_tasks import cancel_tasks, wait_unless_failed
+from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stored_bytes
 
 LANES = 16
 """messages of a publisher in flight, if every event is a message"""
@@ -27,13 +30,15 @@ class _JsonStack:
     """Log and receiver of both references."""
 
     async def prepare(self, route: Route) -> None:
-        broker = await connect_broker(route)
-        await broker.ensure_log(_log(route), [f"json.{route.topic}.*.*"])
-        await broker.close()
+        async with AsyncExitStack() as resources:
+            broker, _ = await open_broker(read_url(route.url), {}, resources)
+            await broker.ensure_log(_log(route), [f"json.{route.topic}.*.*"])
 
-    async def receiver(self, route: Route, name: str) -> StackReceiver:
-        broker = await connect_broker(route)
-        return _JsonReceiver(broker, await broker.read(_log(route), max_unacknowledged=UNREAD))
+    async def receiver(self, route: Route, resources: AsyncExitStack) -> StackReceiver:
+        broker, _ = await open_broker(read_url(route.url), {}, resources)
+        reader = await broker.read(_log(route), max_unacknowledged=UNREAD)
+        resources.push_async_callback(reader.close)
+        return _JsonReceiver(reader)
 
     async def stored(self, route: Route) -> int:
         return await stored_bytes(route, _log(route))
@@ -42,16 +47,21 @@ class _JsonStack:
 class JsonEvents(_JsonStack):
     """One message for each event."""
 
-    async def sender(self, route: Route, name: str) -> StackSender:
-        return _EventSender(await connect_broker(route), route, name)
+    async def sender(self, route: Route, name: str, resources: AsyncExitStack) -> StackSender:
+        broker, _ = await open_broker(read_url(route.url), {}, resources)
+        sender = _EventSender(broker, route, name)
+        resources.push_async_callback(cancel_tasks, sender.tasks)
+        return sender
 
 
 class JsonBatches(_JsonStack):
     """One message for all events within the linger."""
 
-    async def sender(self, route: Route, name: str) -> StackSender:
-        subject = f"json.{route.topic}.{name}.0"
-        return BatchSender(await connect_broker(route), _log(route), subject, route.linger, _pack_json)
+    async def sender(self, route: Route, name: str, resources: AsyncExitStack) -> StackSender:
+        broker, _ = await open_broker(read_url(route.url), {}, resources)
+        sender = BatchSender(broker, _log(route), f"json.{route.topic}.{name}.0", route.linger, _pack_json)
+        resources.push_async_callback(cancel_tasks, [sender.task])
+        return sender
 
 
 class _EventSender:
@@ -64,7 +74,7 @@ class _EventSender:
         self._dimensions = [p["name"] for p in route.schema["properties"] if p.get("role") == "dimension"]
         self._lanes: dict[tuple[Any, ...], asyncio.Queue[dict[str, Any]]] = {}
         self._queues: list[asyncio.Queue[dict[str, Any]]] = [asyncio.Queue() for _ in range(LANES)]
-        self._tasks = [
+        self.tasks = [
             asyncio.create_task(self._send(f"json.{route.topic}.{name}.{lane}", queue))
             for lane, queue in enumerate(self._queues)
         ]
@@ -75,11 +85,7 @@ class _EventSender:
         self.sent = self.delivered_events = self.delivered_events + len(events)
 
     async def flush(self) -> None:
-        await _wait_unless_failed(self._drain(), self._tasks)
-
-    async def close(self) -> None:
-        await _cancel(self._tasks)
-        await self._broker.close()
+        await wait_unless_failed(self._drain(), self.tasks)
 
     async def _drain(self) -> None:
         for queue in self._queues:
@@ -115,7 +121,7 @@ class BatchSender:
         self._has_events = asyncio.Event()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-        self._task = asyncio.create_task(self._send())
+        self.task = asyncio.create_task(self._send())
 
     async def publish(self, events: Sequence[Any]) -> None:
         if events:
@@ -125,14 +131,7 @@ class BatchSender:
             self._has_events.set()
 
     async def flush(self) -> None:
-        await _wait_unless_failed(self._drain(), [self._task])
-
-    async def close(self) -> None:
-        await _cancel([self._task])
-        await self._broker.close()
-
-    async def _drain(self) -> None:
-        await self._is_empty.wait()
+        await wait_unless_failed(self._is_empty.wait(), [self.task])
 
     async def _send(self) -> None:
         while True:
@@ -148,13 +147,12 @@ class BatchSender:
 
 
 class _JsonReceiver:
-    """Receiver of both kinds of message; `json.loads` parses each in one call."""
+    """Receiver of both kinds of message."""
 
     missed = 0
     feed = "log"
 
-    def __init__(self, broker: Broker, reader: LogReader) -> None:
-        self._broker = broker
+    def __init__(self, reader: LogReader) -> None:
         self._reader = reader
         self._last = 0
         self.delivered = 0
@@ -173,10 +171,6 @@ class _JsonReceiver:
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
         return events
 
-    async def close(self) -> None:
-        await self._reader.close()
-        await self._broker.close()
-
 
 def _pack_json(events: list[Any]) -> bytes:
     return json.dumps(events).encode()
@@ -184,20 +178,3 @@ def _pack_json(events: list[Any]) -> bytes:
 
 def _log(route: Route) -> str:
     return "json_" + route.topic.replace(".", "~")
-
-
-async def _wait_unless_failed(work: Coroutine[Any, Any, None], tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for the work. If a sending task ends meanwhile, raise its error."""
-    waiting = asyncio.create_task(work)
-    await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        if task.done():
-            waiting.cancel()
-            task.result()
-    await waiting
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

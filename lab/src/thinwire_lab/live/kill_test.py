@@ -1,4 +1,4 @@
-"""Repeated kill -9 at random moments, and the audit of what the subscribers received.
+"""Repeated kill -9 of one part of a system at random moments, and an audit of the delivered events.
 
 The system is a broker, the registry, two publishers and two durable subscribers. The victim is killed at random
 moments, also while it starts, and started again; the others continue. Events are numbered and their values follow from
@@ -15,7 +15,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -27,10 +26,10 @@ import numpy as np
 from thinwire import Subscription
 from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess
 from thinwire.schema import Event, Property, Schema
-from thinwire_lab.live.base_roles import POLL, BusRole
-from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_guarantee
-from thinwire_lab.live.live_feed import EventCourse
-from thinwire_lab.live.live_system import LiveSystem
+from thinwire_lab.live.base_roles import BusRole
+from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_guarantee
+from thinwire_lab.live.live_feed import EventCourse, stream_schema
+from thinwire_lab.live.live_system import LiveSystem, merge_last
 
 TOPIC = "chaos.numbers"
 TOLERANCE = 0.5
@@ -42,19 +41,11 @@ _CYCLE = 303
 """numbers after which the values are repeated"""
 
 RecordLine = tuple[str, int, float, float]
-"""source, number, value and bound of a delivered event"""
+"""sensor, number, value and bound of a delivered event"""
 
 
 def numbered_schema() -> Schema:
-    return Schema(
-        TOPIC,
-        [
-            Property("time", "timestamp", "header", form="epoch", step=1),
-            Property("sensor", "string", "dimension"),
-            Property("number", "integer"),
-            Property("value", "number", step="0.1"),
-        ],
-    )
+    return stream_schema(TOPIC, "sensor", Property("number", "integer"), Property("value", "number", step="0.1"))
 
 
 def numbered_value(number: int) -> float:
@@ -114,10 +105,7 @@ class NumberedPublisherRole(BusRole):
 
     async def do_wait_for_dictionary(self, max_wait: float) -> dict[str, Any]:
         """Wait until a dictionary is in use and return its hash, empty if there is none in time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max_wait):
-                while not self._publisher.dictionary:
-                    await asyncio.sleep(POLL)
+        await self.wait_until(lambda: bool(self._publisher.dictionary), max_wait, settle=0.0)
         return {"dictionary": self._publisher.dictionary.hex()}
 
     async def do_finish(self) -> dict[str, Any]:
@@ -136,10 +124,10 @@ class NumberedPublisherRole(BusRole):
 
 
 class DurableSubscriberRole(BusRole):
-    """Writes the events of a durable subscription into a file, one line for each, before it requests more.
+    """Appends the events of a durable subscription to a file, one line for each, before it requests more.
 
-    After a restart, events that were not acknowledged are delivered again. Those that the file contains are left out
-    once each; any other repeated event is written again, so that the audit finds it.
+    After a restart, events that were not acknowledged are delivered again. The first repetition of an event that the
+    file contained at the start is skipped. Any other repeated event is written again, so that the audit finds it.
     """
 
     def __init__(self, url: str, durable: str, path: str, tolerance: float, emit: Literal["all", "changes"]) -> None:
@@ -205,7 +193,7 @@ _ROLES: dict[str, str] = {"publisher": "numbered publisher", "subscriber": "dura
 PUBLISHERS = SUBSCRIBERS = TRANSLATORS = 2
 SENSORS = 2
 FLOWING = 10
-"""the number that every source reaches before the first kill"""
+"""number of the event of every source that is delivered before the first kill"""
 RATE = 100.0
 """events per second of a source"""
 MIN_INTERVAL, MAX_INTERVAL = 0.1, 3.0
@@ -227,28 +215,18 @@ class SubscriberDemand:
 
 ONE_CLASS = (SubscriberDemand(),) * SUBSCRIBERS
 THREE_CLASSES = (SubscriberDemand(), SubscriberDemand(2.0), SubscriberDemand(1.0, "changes"))
-"""the number changes in every event, so a subscription to changes receives every event, too"""
+"""a subscription to changes receives every event, too, because the number changes with every event"""
 
 
 @dataclass(frozen=True)
-class KillTestResult:
-    """The audit of each subscriber.
+class KillTestResult(AuditedResult):
+    """The result of a kill test.
 
     dictionary: the hash of one that publishers used in the end, empty if a publisher used none
     """
 
-    victim: Victim
     kills: int
-    audits: tuple[AuditResult, ...]
     dictionary: str = ""
-
-    @property
-    def faults(self) -> int:
-        return sum(audit.faults for audit in self.audits)
-
-    @property
-    def events(self) -> int:
-        return sum(audit.events for audit in self.audits)
 
 
 class KillTestSystem(LiveSystem):
@@ -308,7 +286,7 @@ class KillTestSystem(LiveSystem):
                 await self.server.restart()
             else:
                 workers = self.of_role(_ROLES.get(victim, victim))
-                # with classes the workers of a role differ, so any of them is the victim
+                # with classes the subscribers have different demands, so any of them can be the victim
                 worker = random.choice(workers) if has_classes else workers[0]
                 await worker.kill()
                 await asyncio.sleep(random.uniform(0.0, MAX_DOWN))
@@ -321,8 +299,7 @@ class KillTestSystem(LiveSystem):
 
     async def finish(self) -> dict[str, int]:
         """Stop the publishers, let subscribers catch up, and return the last number of each source."""
-        results = await self.run(_ROLES["publisher"], "finish", TIMEOUT)
-        last = {sensor: number for result in results for sensor, number in result["last"].items()}
+        last = merge_last(await self.run(_ROLES["publisher"], "finish", TIMEOUT))
         await self.wait_for_last(last)
         return last
 
@@ -347,7 +324,7 @@ async def run_kill_test(
             last = await system.finish()
         records = [read_record(system.record_path(number)) for number in range(len(demands))]
         audits = [audit_numbers(lines, last, demand.tolerance) for lines, demand in zip(records, demands, strict=True)]
-    return KillTestResult(victim, kills, tuple(audits), dictionary)
+    return KillTestResult(tuple(audits), kills, dictionary)
 
 
 def _sensors(*publishers: int) -> list[str]:

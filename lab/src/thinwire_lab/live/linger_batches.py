@@ -1,12 +1,11 @@
-"""Two ways to make a stream of messages smaller, over a real broker: join and deflate them, or share a dictionary.
+"""Two methods to compress a stream of messages, over a real broker: deflate of batches, or a shared dictionary.
 
-A paced stream of messages is sent with longer and longer lingers. A publisher of thinwire joins the frames of a linger
-into one message of the broker and packs each frame by itself, so that each can be read alone. `open_deflated` deflates
-all messages of a linger together.
+The messages are published at a constant rate with increasing lingers. `open_deflated` deflates all messages of a linger
+together. A publisher of thinwire (`open_packed`) packs each frame by itself and joins the frames of a linger into one
+message of the broker, so that each frame can be read without the others.
 
-The messages of the log are counted as the broker stores them (headers, key frames and heartbeats included), and with a
-dictionary all bytes of dictionaries that the publisher received: this is what one hop carries. Bytes on the sockets of
-both ends are counted, too.
+The bytes of one hop are those of the messages in the log (with headers, key frames and heartbeats) and those of the
+dictionaries that the publisher received. Bytes on the sockets of both ends are reported, too.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import thinwire as tw
-from thinwire import Subscription
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
@@ -31,6 +30,7 @@ from thinwire.errors import GuaranteeViolated
 from thinwire.schema.schema import PAYLOAD
 from thinwire.topics.names import log_of
 from thinwire.wire import varint
+from thinwire_lab.live.background_tasks import cancel_tasks
 from thinwire_lab.live.json_stack import BatchSender
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.policy_cells import crossing_batch, format_batch, interpolate
@@ -71,9 +71,9 @@ MAX_JOINED = 1 << 20
 class BatchStream:
     """A publisher and a subscriber of one topic.
 
-    deliveries: received messages, as many together as arrive together
+    deliveries: lists of received messages that arrived together
     log: the log of the topic at the broker
-    dictionary_bytes: returns the bytes of dictionaries, and of notices of them, that the publisher has received
+    dictionary_bytes: returns the bytes of dictionaries and of their announcements that the publisher has received
     """
 
     publish: Callable[[bytes], Awaitable[None]]
@@ -88,21 +88,21 @@ Method = Callable[[str, str, float], AbstractAsyncContextManager[BatchStream]]
 
 @asynccontextmanager
 async def open_deflated(url: str, topic: str, linger: float) -> AsyncIterator[BatchStream]:
-    """Deflate all messages of a linger as one: the usual method without dictionaries."""
+    """Deflate all messages of a linger together: the usual method without dictionaries."""
     log, subject = f"joined_{topic}", f"joined.{topic}"
     async with AsyncExitStack() as resources:
-        sending, receiving = await _connect(resources, url), await _connect(resources, url)
+        sending, receiving = [(await open_broker(read_url(url), {}, resources)).broker for _ in range(2)]
         await sending.ensure_log(log, [subject])
         reader = await receiving.read(log)
         resources.push_async_callback(reader.close)
         sender = BatchSender(sending, log, subject, linger, join_messages)
-        resources.push_async_callback(sender.close)
+        resources.push_async_callback(cancel_tasks, [sender.task])
         yield BatchStream(lambda message: sender.publish([message]), sender.flush, _read_joined(reader), log)
 
 
 @asynccontextmanager
 async def open_packed(url: str, topic: str, linger: float) -> AsyncIterator[BatchStream]:
-    """Make every message a frame packed with a dictionary of the trainer; frames of a linger are joined."""
+    """Pack every message as a frame with a dictionary of the trainer. The frames of a linger are joined."""
     async with (
         tw.connect(url) as publishing,
         tw.connect(url) as subscribing,
@@ -144,21 +144,13 @@ async def _read_joined(reader: LogReader) -> AsyncGenerator[list[bytes], None]:
             reader.done(stored.offset)
 
 
-async def _payloads(events: Subscription) -> AsyncGenerator[list[bytes], None]:
+async def _payloads(events: tw.Subscription) -> AsyncGenerator[list[bytes], None]:
     async for batch in events.batches():
         yield [event[PAYLOAD] for event in batch]
 
 
-async def _connect(resources: AsyncExitStack, url: str) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-
-    broker = await connect(url)
-    resources.push_async_callback(broker.close)
-    return broker
-
-
 RATE = 400.0
-"""messages per second: each one arrives before the next one is due, so without a linger none are joined"""
+"""messages per second, so few that each one arrives before the next one is due and none are joined without a linger"""
 MESSAGES, QUICK_MESSAGES = 10_000, 400
 QUICK_BATCHES = (1, 5, 21)
 TYPICAL_BATCH = 21
@@ -240,8 +232,9 @@ async def run_methods(
 class BreakEven:
     """The batch size from which deflate needs as few bytes as a dictionary without a linger.
 
-    joined: messages, None if no batch was large enough; later: milliseconds by which messages then arrive later
-    on_sockets: messages, by the bytes on the sockets
+    joined: mean number of messages, None if no batch was large enough
+    later: milliseconds by which messages arrive later than with the dictionary
+    on_sockets: as `joined`, computed from the bytes on the sockets
     """
 
     joined: float | None

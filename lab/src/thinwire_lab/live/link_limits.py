@@ -1,4 +1,4 @@
-"""Limits of a link: bandwidth, delay and jitter per direction, as text and as a traffic shaper.
+"""Limits of a link: bandwidth, delay and jitter per direction, parsed from text and applied by a traffic shaper.
 
     up=56kbit,delay=150ms,jitter=20ms
 
@@ -8,14 +8,12 @@ apply to both directions; `up.delay` or `down.jitter` applies to one of them and
 >>> modem = read_limits("bandwidth=56kbit,delay=150ms,down.jitter=20ms")
 >>> modem.up
 Limit(bandwidth=7000.0, delay=0.15, jitter=0.0, burst=0)
->>> str(modem)
-'bandwidth=56kbit,delay=150ms,down.jitter=20ms'
->>> read_limits("").is_free, modem.is_free
-(True, False)
+>>> modem.down
+Limit(bandwidth=7000.0, delay=0.15, jitter=0.02, burst=0)
 
 `TrafficShaper` computes when bytes that are sent now arrive. It has no clock: a proxy calls it with the time of the
-event loop, a simulation with a number, and both get the same times. Bytes pass a token bucket, then take the delay,
-each packet shorter or longer by the jitter; the order is preserved.
+event loop, a simulation with a number, and both get the same times. Bytes pass a token bucket and are then delayed; the
+jitter changes the delay of each packet. The order is preserved.
 
 >>> shaper = TrafficShaper(Limit(bandwidth=1000, delay=0.05))
 >>> [round(shaper.send(100, now=0.0), 6) for _ in range(3)]
@@ -26,8 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, fields
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +35,6 @@ _BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 _BITS = {"bit": 0.125, "kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 UNITS = {"bandwidth": _BITS | _BYTES, "delay": _TIMES, "jitter": _TIMES, "burst": _BYTES}
-_SHOWN = {"bandwidth": _BITS, "delay": _TIMES, "jitter": _TIMES, "burst": _BYTES}
 _EXAMPLES = {"bandwidth": "56kbit or 7kB", "delay": "150ms", "jitter": "20ms", "burst": "16kB"}
 _NUMBER = re.compile(r"(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*([A-Za-z]{1,5})(/s)?", re.ASCII)
 
@@ -55,22 +51,6 @@ def parse_quantity(name: str, text: str, field: str = "") -> float:
     if match is None or unit not in UNITS[name] or (match[3] and name != "bandwidth"):
         raise ConfigError(f"write it like {_EXAMPLES[name]}", **{field or name: text}, units=list(UNITS[name]))
     return float(match[1]) * UNITS[name][unit]
-
-
-def format_quantity(name: str, value: float | None) -> str:
-    """Return text that `parse_quantity` reads as the same number; empty for 0 and None.
-
-    >>> format_quantity("bandwidth", 125_000.0), format_quantity("delay", 0.05), format_quantity("burst", 0)
-    ('1mbit', '50ms', '')
-    """
-    if not value:
-        return ""
-    for unit, size in reversed(_SHOWN[name].items()):
-        text = f"{value / size:.12g}"
-        if value >= size and "e" not in text and float(text) * size == value:
-            return f"{text}{unit}"
-    # all digits of the float, in the unit with factor 1
-    return f"{Decimal(repr(float(value))):f}{next(unit for unit, size in UNITS[name].items() if size == 1)}"
 
 
 MAX_BANDWIDTH = 1e12
@@ -125,22 +105,6 @@ class Limits:
     def both(cls, limit: Limit) -> Limits:
         """Return the same limits for both directions."""
         return cls(limit, limit)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether nothing is limited."""
-        return self.up.is_free and self.down.is_free
-
-    def __str__(self) -> str:
-        """Return text that `read_limits` reads. Equal values of both directions are written once."""
-        parts = []
-        for name in (field.name for field in fields(Limit)):
-            up, down = (format_quantity(name, getattr(limit, name)) for limit in (self.up, self.down))
-            if up == down:
-                parts += [f"{name}={up}"] if up else []
-            else:
-                parts += [f"{direction}.{name}={text}" for direction, text in (("up", up), ("down", down)) if text]
-        return ",".join(parts)
 
 
 FREE = Limits()

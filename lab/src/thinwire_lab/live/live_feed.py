@@ -1,14 +1,14 @@
 """Streams whose events are known in advance, and the events that a demand class must receive of them.
 
 The load feed: each publisher has its own sources, which send in turn at regular instants. `time` is the instant at
-which an event is due, in microseconds, and latency is counted from it, so a publisher that falls behind cannot hide it.
-Three readings do not change in half of the events and change by more than the tolerance in the others. A seed gives the
-same readings everywhere.
+which an event is due, in microseconds. Latency is counted from it, so it includes the delay of a publisher that falls
+behind. Three readings do not change in half of the events and change by more than the tolerance in the others. A seed
+gives the same readings on every machine.
 
 >>> feed = LoadSource(publisher=0, publishers=4, rate=2000, start=1_000_000)
 >>> events = feed.due(1_010_000)
->>> len(events), feed.rate, events[1]["time"] - events[0]["time"], events[0]["sensor"]
-(6, 2000.0, 2000, 'r0-p0-s00')
+>>> len(events), events[1]["time"] - events[0]["time"], events[0]["sensor"]
+(6, 2000, 'r0-p0-s00')
 
 All events of all publishers, as whole ticks:
 
@@ -55,10 +55,14 @@ _MOVES = np.array([1.5, 4.0, 0.8])
 Event = dict[str, Any]
 
 
-def feed_schema() -> Schema:
+def stream_schema(topic: str, source: str, *values: Property) -> Schema:
+    """Return a schema with the properties `time`, `source` and the values."""
     stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    numbers = [Property(name, "number", step="0.1") for name in READINGS]
-    return Schema(TOPIC, [stamp, Property("sensor", "string", "dimension"), *numbers])
+    return Schema(topic, [stamp, Property(source, "string", "dimension"), *values])
+
+
+def feed_schema() -> Schema:
+    return stream_schema(TOPIC, "sensor", *(Property(name, "number", step="0.1") for name in READINGS))
 
 
 class LoadSource:
@@ -66,7 +70,7 @@ class LoadSource:
 
     rate: events per second of all publishers together, rounded to whole microseconds between events of a source
     start: the instant of the first event, in microseconds since the epoch
-    turn: number of the round; each round has its own sources, so it starts without decoder state
+    turn: number of the round; the sources of each round are new, so that it starts without decoder state
     offsets: microseconds from the start to the first event of each source; period: between two events of a source
     readings: `ROWS` readings of each source
     """
@@ -83,7 +87,6 @@ class LoadSource:
     ) -> None:
         self.start = start
         self.period = max(1, round(publishers * sources * 1e6 / rate))
-        self.rate = publishers * sources * 1e6 / self.period
         self.names = [f"r{turn}-p{publisher}-s{k:02d}" for k in range(sources)]
         self.published = 0
         self.offsets = [k * self.period // sources for k in range(sources)]

@@ -1,22 +1,23 @@
-"""A system under test: an embedded broker and the worker processes around it, for the time of a block."""
+"""A system under test: an embedded broker, and worker processes that are connected to it."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 import thinwire as tw
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
 from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess, process_group
 from thinwire.errors import ThinwireError
 from thinwire.schema import Schema
 
 IN_MEMORY = Path("/dev/shm")
-"""where the broker stores its log if the directory exists: the latency of a disk would decide the measurement"""
+"""folder of the broker's log, if it exists: a disk would dominate the latency"""
 
 
 class NotServed(ThinwireError):
@@ -24,8 +25,23 @@ class NotServed(ThinwireError):
     advice = "Check that a translator runs and receives the subscriptions."
 
 
+@asynccontextmanager
+async def served_within(seconds: float, detail: str = "", **facts: Any) -> AsyncIterator[None]:
+    """Raise `NotServed` if the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise NotServed(detail, **facts) from None
+
+
+def merge_last(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the last event of each source, from the results of all publishers."""
+    return {source: last for result in results for source, last in result["last"].items()}
+
+
 class LiveSystem:
-    """An embedded broker and worker processes, which are addressed by their role.
+    """An embedded broker and worker processes. They run within a block of `async with`.
 
     in_memory: whether the log of the broker is in main memory
     """
@@ -49,9 +65,7 @@ class LiveSystem:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.resources.aclose()
 
     async def set_up(self) -> None:
@@ -68,10 +82,7 @@ class LiveSystem:
 
     async def connect(self) -> Broker:
         """Return a new connection to the broker. It is closed with the system."""
-        from thinwire.brokers.nats.broker import connect
-
-        broker = await connect(self.url)
-        self.resources.push_async_callback(broker.close)
+        broker, _ = await open_broker(read_url(self.url), {}, self.resources)
         return broker
 
     async def register(self, schema: Schema, **settings: Any) -> None:
@@ -85,6 +96,11 @@ class LiveSystem:
         """Start workers together and wait until all are ready."""
         await self.resources.enter_async_context(process_group(workers))
         self.workers += workers
+
+    async def start_publishers(self, role: str, count: int, **settings: Any) -> None:
+        """Start publishers with the numbers from 0."""
+        workers = (self.make_worker(role, f"publisher {k}", number=k, **settings) for k in range(count))
+        await self.start(*workers)
 
     def of_role(self, role: str) -> list[WorkerProcess]:
         return [worker for worker in self.workers if worker.role == role]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any, Literal
 
 from thinwire.demo.process_group import WorkerProcess, micros
 from thinwire.schema import Schema
-from thinwire_lab.live.live_system import LiveSystem
+from thinwire_lab.live.live_system import LiveSystem, merge_last
 from thinwire_lab.live.load_roles import share_expectations
 from thinwire_lab.live.process_measurement import (
     ProcessSample,
     ProcessSampler,
     cores_of_others,
     cores_used,
-    dense,
     memory_growth,
     quantile,
     sum_samples,
@@ -80,7 +81,7 @@ class LoadOutcome:
         return sum(samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role))
 
     @property
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """The reason why the rate was not held; empty if it was."""
         if self.lost:
             return f"{self.lost:,} events lost"
@@ -92,7 +93,7 @@ class LoadOutcome:
 
     @property
     def held(self) -> bool:
-        return not self.trouble
+        return not self.failure
 
 
 def evaluate_round(
@@ -104,34 +105,33 @@ def evaluate_round(
 ) -> LoadOutcome:
     """Return the outcome of a round from the results of publishers and subscribers.
 
-    If subscribers have different demands, their results contain the `expected` events of each and the `faults` that
-    auditors found; otherwise each must have received what the publishers delivered.
+    If subscribers have different demands, their results contain the number of `expected` events of each subscriber and
+    the `faults` that auditors found. Otherwise each must have received all events that the publishers delivered.
     """
     expected = sum(result["expected"] for result in published)
-    latencies, lost = dense([]), 0
+    latencies, lost = Counter[int](), 0
     for result in received:
-        latencies += dense(result["latencies"])
+        latencies.update(dict(result["latencies"]))
         required = result.get("expected", [expected] * len(result["events"]))
         measured = zip(required, *(result[name] for name in ("events", "complete", "missed")), strict=True)
         lost += sum(_count_lost(*subscriber) for subscriber in measured)
         lost += sum(result.get("faults", ()))
-    p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
-    infinite = float("inf")
+    p50, p99 = ((quantile(latencies, share) if latencies else inf) for share in (0.5, 0.99))
     return LoadOutcome(
         rate=rate,
         seconds=seconds,
         events=sum(result["events"] for result in published),
         sent=sum(result["sent"] for result in published),
         lost=lost,
-        p50=infinite if p50 is None else p50,
-        p99=infinite if p99 is None else p99,
+        p50=p50,
+        p99=p99,
         series=sampler.series,
         others=cores_of_others(sampler.series, sampler.machine),
     )
 
 
 def _count_lost(expected: int, events: int, complete: bool, missed: int) -> int:
-    """Return the lost events of one subscriber. A surplus event is a fault, too."""
+    """Return the number of lost events of one subscriber. A surplus event counts as lost."""
     return max(abs(expected - events), int(not complete), missed)
 
 
@@ -194,13 +194,13 @@ class Chain(LiveSystem):
         await self.start(*self._services())
         await self._stack.prepare(self.route)
         # subscribers start first: events published before would not be delivered to them
-        await self.start(*self._subscribers())
-        await self.start(*self._publishers())
+        await self._start_subscribers()
+        await self._start_stack_roles("publisher", "publisher", shape.publishers, publishers=shape.publishers)
         if shape.classes:
             await wait_for_channels(await self.connect(), self.schema.name, len(set(shape.classes)))
 
     async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> LoadOutcome:
-        """Publish at a rate. Latencies of the warm-up, which comes before the seconds, do not count."""
+        """Publish at a rate for `warm_up + seconds`. Latencies of the warm-up are not measured."""
         role = self.shape.reader_role
         command = {"rate": rate, "seconds": warm_up + seconds, "turn": self._turns}
         if self.shape.classes:
@@ -211,7 +211,7 @@ class Chain(LiveSystem):
         async with ProcessSampler(self.processes) as sampler:
             reply_timeout = warm_up + seconds + COMMAND_TIMEOUT
             published = await self.run("publisher", "round", reply_timeout, start=start, **command)
-            last: dict[str, Any] = {source: at for result in published for source, at in result["last"].items()}
+            last = merge_last(published)
             received = await self.run(role, "end", CATCH_UP + COMMAND_TIMEOUT, last=last, max_wait=CATCH_UP)
         if self.shape.classes:
             share_expectations(received)
@@ -232,19 +232,13 @@ class Chain(LiveSystem):
             services.append(self.make_worker("dictionary switch", "dictionaries", topic=self.schema.name))
         return services
 
-    def _publishers(self) -> list[WorkerProcess]:
-        count = self.shape.publishers
-        settings = {**self._common_settings(), "publishers": count}
-        return [WorkerProcess(f"publisher {k}", "publisher", {**settings, "number": k}) for k in range(count)]
-
-    def _subscribers(self) -> list[WorkerProcess]:
+    async def _start_subscribers(self) -> None:
         shape = self.shape
-        settings = {**self._common_settings(), "connections": shape.connections}
+        settings: dict[str, Any] = {"connections": shape.connections}
         if shape.classes:
             settings |= {"classes": shape.classes, "readers": shape.readers, "publishers": shape.publishers}
-        return [
-            WorkerProcess(f"subscriber {k}", shape.reader_role, {**settings, "number": k}) for k in range(shape.readers)
-        ]
+        await self._start_stack_roles(shape.reader_role, "subscriber", shape.readers, **settings)
 
-    def _common_settings(self) -> dict[str, Any]:
-        return {"kind": self.shape.kind, "route": self.route.to_document(), "feed": self.shape.feed}
+    async def _start_stack_roles(self, role: str, name: str, count: int, **settings: Any) -> None:
+        settings |= {"kind": self.shape.kind, "route": asdict(self.route), "feed": self.shape.feed}
+        await self.start(*(WorkerProcess(f"{name} {k}", role, {**settings, "number": k}) for k in range(count)))

@@ -1,12 +1,13 @@
-"""Publishers and subscribers of a load round as worker processes; the same code for every stack.
+"""Publishers and subscribers of a load round as worker processes. The code is the same for every stack.
 
-The load is open: events are due at fixed instants, independent of earlier ones, and latency is counted from them. With
-demand classes, one subscriber of each class records its events for an audit.
+The load is open: events are due at fixed instants, independent of earlier ones, and latency is counted from these
+instants. With demand classes, one subscriber of each class records its events for an audit.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -15,32 +16,20 @@ from thinwire.demo.process_group import micros
 from thinwire_lab.live.base_roles import CommandRole
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import (
-    EventCourse,
-    EventsBySource,
-    LoadSource,
-    feed_course,
-    in_ticks,
-    required_events,
-)
-from thinwire_lab.live.process_measurement import ReceivedEvents, sparse
+from thinwire_lab.live.live_feed import EventCourse, EventsBySource, LoadSource, feed_course, in_ticks, required_events
+from thinwire_lab.live.process_measurement import ReceivedEvents
 from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stack
 
 TICK = 0.005
 """seconds between two checks for due events"""
 
 
-class DueEvents(Protocol):
-    """Events that are due at instants."""
-
-    def due(self, until: int) -> list[dict[str, Any]]: ...
-
-
-class LoadFeed(DueEvents, Protocol):
-    """Due events with an end."""
+class LoadFeed(Protocol):
+    """The events of one publisher, each with the instant at which it is due."""
 
     published: int
-    period: int
+
+    def due(self, until: int) -> list[dict[str, Any]]: ...
 
     def instant(self, number: int) -> int: ...
 
@@ -61,20 +50,29 @@ def last_instants(feed: str, events: Sequence[Mapping[str, Any]]) -> dict[str, A
     return {event[fields["source"]]: event[fields["stamp"]] for event in events}
 
 
-class PublisherRole(CommandRole):
-    """One publisher."""
+class StackRole(CommandRole):
+    """A worker that sends or receives a feed with a stack.
 
-    def __init__(self, kind: str, route: Mapping[str, Any], feed: str, number: int, publishers: int) -> None:
+    kind: name of the stack; number: of the worker among those of its role
+    """
+
+    def __init__(self, kind: str, route: Mapping[str, Any], feed: str, number: int) -> None:
         super().__init__()
         self.kind = kind
         self.route = Route(**route)
         self.feed = feed
         self.number = number
+
+
+class PublisherRole(StackRole):
+    """One publisher."""
+
+    def __init__(self, publishers: int, **settings: Any) -> None:
+        super().__init__(**settings)
         self.publishers = publishers
 
     async def open(self) -> None:
-        self._sender = await stack(self.kind).sender(self.route, f"p{self.number}")
-        self.resources.push_async_callback(self._sender.close)
+        self._sender = await stack(self.kind).sender(self.route, f"p{self.number}", self.resources)
 
     async def do_round(self, rate: float, seconds: float, start: int, turn: int) -> dict[str, Any]:
         """Publish `rate` events per second, all publishers together, from `start` for `seconds`."""
@@ -85,7 +83,7 @@ class PublisherRole(CommandRole):
         first = feed.published
         last = feed.final_events()
         for number, event in enumerate(last, first):
-            await _sleep_until(feed.instant(number))  # published together, the first one would count as late
+            await _sleep_until(feed.instant(number))  # published together, all but the last one would be late
             await sender.publish([event])
         await sender.flush()
         return {
@@ -96,7 +94,7 @@ class PublisherRole(CommandRole):
         }
 
 
-async def publish_due(sender: StackSender, feed: DueEvents, end: int) -> None:
+async def publish_due(sender: StackSender, feed: LoadFeed, end: int) -> None:
     """Publish every event when it is due, up to `end`."""
     while (now := micros()) < end:
         await sender.publish(feed.due(now))
@@ -109,15 +107,11 @@ async def _sleep_until(instant: int) -> None:
         await asyncio.sleep(wait / 1e6)
 
 
-class SubscriberRole(CommandRole):
+class SubscriberRole(StackRole):
     """Subscribers in one process, each with its own connection."""
 
-    def __init__(self, kind: str, route: Mapping[str, Any], feed: str, number: int, connections: int) -> None:
-        super().__init__()
-        self.kind = kind
-        self.route = Route(**route)
-        self.feed = feed
-        self.number = number
+    def __init__(self, connections: int, **settings: Any) -> None:
+        super().__init__(**settings)
         self.connections = connections
         self._receivers: list[StackReceiver] = []
         self._received: list[ReceivedEvents] = []
@@ -125,15 +119,13 @@ class SubscriberRole(CommandRole):
 
     async def open(self) -> None:
         for index in range(self.connections):
-            receiver = await stack(self.kind).receiver(self.route_of(index), f"s{self.number}-{index}")
-            self.resources.push_async_callback(receiver.close)
-            self._receivers.append(receiver)
+            self._receivers.append(await stack(self.kind).receiver(self.route_of(index), self.resources))
             self._received.append(self.make_measurement(index))
         for receiver, received in zip(self._receivers, self._received, strict=True):
             self.start_task(receive_all(receiver, received))
 
     async def do_begin(self, start: int = 0, timed_from: int = 0) -> dict[str, Any]:
-        """Restart the counts. Latencies count for events that arrive from `timed_from` on."""
+        """Restart the counts. Latencies are measured for events that arrive from `timed_from` on."""
         loop = asyncio.get_running_loop()
         self._delivered_before = [receiver.delivered for receiver in self._receivers]
         for received in self._received:
@@ -144,12 +136,12 @@ class SubscriberRole(CommandRole):
     async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
         """Wait until every source has reached its instant in `last`, then return the measurement."""
         await self.wait_until(lambda: all(received.last == last for received in self._received), max_wait, settle=0.0)
-        first, *others = (received.latencies for received in self._received)
+        latencies = sum((received.latencies for received in self._received), Counter[int]())
         return {
             "events": self.delivered_events(),
             "complete": [received.last == last for received in self._received],
             "missed": [receiver.missed for receiver in self._receivers],
-            "latencies": sparse(sum(others, first.copy())),
+            "latencies": list(latencies.items()),
         }
 
     def route_of(self, index: int) -> Route:
@@ -161,7 +153,7 @@ class SubscriberRole(CommandRole):
         return ReceivedEvents(**EVENT_FIELDS[self.feed])
 
     def delivered_events(self) -> list[int]:
-        """Return the events of each subscriber since `begin`, including those that it left out."""
+        """Return the number of events of each subscriber since `begin`, including those that show no change."""
         return [r.delivered - before for r, before in zip(self._receivers, self._delivered_before, strict=True)]
 
 
@@ -177,7 +169,7 @@ async def receive_all(receiver: StackReceiver, received: ReceivedEvents) -> None
 class Auditor(ReceivedEvents):
     """Measurement of a subscriber that also records its events and audits them.
 
-    log: the tolerance of the strictest class, which is that of the publishers
+    log: the tolerance of the log, which is that of the strictest class
     """
 
     def __init__(self, tolerance: float, log: float, **fields: Any) -> None:
@@ -217,7 +209,7 @@ class Auditor(ReceivedEvents):
 class ClassSubscriberRole(SubscriberRole):
     """Subscribers that belong to the demand classes in turn.
 
-    classes: tolerances; readers: number of such processes, over which the auditors are spread
+    classes: tolerances; readers: number of workers of this role, over which the auditors are spread
     publishers: number of publishers whose events are read
     """
 
@@ -255,7 +247,7 @@ class ClassSubscriberRole(SubscriberRole):
         }
 
     def delivered_events(self) -> list[int]:
-        """Return the events of each subscriber. A channel has no events that a subscriber leaves out."""
+        """Return the number of events of each subscriber. Every event of a channel shows a change."""
         return [received.events for received in self._received]
 
     def _wrong_feeds(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""A thousand subscriptions in ten classes on a hundred thousand sources: what their translator encodes and needs.
+"""Encodings and memory of a translator with a thousand subscriptions in ten classes on a hundred thousand sources.
 
 Each source has three events with one reading, and all events are known in advance.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ import numpy as np
 from thinwire import Subscription
 from thinwire.brokers.protocol import Broker
 from thinwire.schema import Property, Schema
-from thinwire.topics.registry_client import open_registry, put_subscription
+from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
-from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import STEP, EventCourse, in_ticks, required_events
+from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_exact
+from thinwire_lab.live.live_feed import STEP, EventCourse, in_ticks, required_events, stream_schema
 from thinwire_lab.live.live_system import LiveSystem
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import wait_for_channels
@@ -43,9 +44,7 @@ _MOVES = (6, 60)
 
 
 def make_schema() -> Schema:
-    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    source = Property("sensor", "string", "dimension")
-    return Schema(TOPIC, [stamp, source, Property(READING, "number", step=str(float(STEP)))])
+    return stream_schema(TOPIC, "sensor", Property(READING, "number", step=str(float(STEP))))
 
 
 def make_course(sources: int, publishers: int) -> EventCourse:
@@ -115,8 +114,8 @@ class ManySourcesSubscriberRole(AuditedClassesRole):
 
 
 @dataclass(frozen=True)
-class ManySourcesResult:
-    """Counters and memory of the translator, and the audits of one subscriber of each class.
+class ManySourcesResult(AuditedResult):
+    """Counters and memory of the translator, with one audited subscriber of each class.
 
     events: read by the translator; encodings: how often it encoded an event
     before, memory, after: resident bytes of its process: the first, the largest and the last sample
@@ -129,11 +128,6 @@ class ManySourcesResult:
     before: int
     memory: int
     after: int
-    audits: tuple[AuditResult, ...]
-
-    @property
-    def faults(self) -> int:
-        return sum(audit.faults for audit in self.audits)
 
 
 async def run_many_sources(subscriptions: int, sources: int, progress: Callable[[float], None]) -> ManySourcesResult:
@@ -143,20 +137,19 @@ async def run_many_sources(subscriptions: int, sources: int, progress: Callable[
         await system.start(system.make_worker("registry"))
         await system.register(make_schema(), mode="hold")
         await _register_subscriptions(broker, subscriptions - len(TOLERANCES))
-        translator = system.make_worker("measured translator", "translator")
+        translator = system.make_worker("translator")
         await system.start(translator)
         size = {"sources": sources, "publishers": PUBLISHERS}
         await system.start(system.make_worker("many sources subscriber", **size))
         await system.run_one("many sources subscriber", "connect")
-        role = "many sources publisher"
-        await system.start(*(system.make_worker(role, f"publisher {k}", number=k, **size) for k in range(PUBLISHERS)))
+        await system.start_publishers("many sources publisher", PUBLISHERS, **size)
         await wait_for_channels(broker, TOPIC, len(TOLERANCES))
         progress(0.2)
         async with ProcessSampler({"translator": translator.pid}) as sampler:
-            await system.run(role, "publish", TIMEOUT)
+            await system.run("many sources publisher", "publish", TIMEOUT)
             progress(0.5)
             audit = await system.run_one("many sources subscriber", "audit", TIMEOUT + 60, max_wait=TIMEOUT)
-        counts = await system.run_one("measured translator", "counts", TIMEOUT, topic=TOPIC)
+        counts = await system.run_one("translator", "counts", TIMEOUT, topic=TOPIC)
     samples = sampler.series["translator"]
     return ManySourcesResult(
         subscriptions=subscriptions,
@@ -171,10 +164,9 @@ async def run_many_sources(subscriptions: int, sources: int, progress: Callable[
 
 async def _register_subscriptions(broker: Broker, count: int) -> None:
     """Register durable subscriptions, which count without a connected subscriber."""
-    bucket = await open_registry(broker)
-    for number in range(count):
-        tolerance = TOLERANCES[number % len(TOLERANCES)]
-        document = SubscriptionDocument(
-            TOPIC, f"d{number}", default_tolerance=tolerance, durable=f"d{number}", emit="changes"
-        )
-        await put_subscription(bucket, document, make_schema())
+    tolerances = islice(cycle(TOLERANCES), count)
+    documents = (
+        SubscriptionDocument(TOPIC, f"d{n}", default_tolerance=tolerance, durable=f"d{n}", emit="changes")
+        for n, tolerance in enumerate(tolerances)
+    )
+    await put_subscriptions(await open_registry(broker), documents, make_schema())

@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from operator import itemgetter
 from statistics import fmean
 from time import monotonic
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thinwire_lab.live.background_tasks import cancel_tasks
 
 MAX_LATENCY = 20_000
 """milliseconds; longer latencies count as this"""
 _FOLD = 16_384
-"""latencies that are collected before they are added to the histogram"""
-
-Counts = NDArray[np.int64]
+"""latencies that are collected before they are counted"""
 
 
 class ReceivedEvents:
-    """Number, latencies and last instants of the events of one subscriber. The cost is the same for every stack.
+    """The number of events of one subscriber, their latencies, and the instant of the last event of each source.
 
     source: the property that identifies a source
     stamp: the property with the instant at which the event was due, in microseconds
@@ -47,7 +46,7 @@ class ReceivedEvents:
         self._identity, self._stamp = itemgetter(source, stamp), itemgetter(stamp)
         self._stamps: list[int] = []
         self._arrivals: list[tuple[int, int]] = []
-        self._counts = np.zeros(MAX_LATENCY + 1, dtype=np.int64)
+        self._counts: Counter[int] = Counter()
 
     def add(self, events: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]], now: int) -> None:
         """Add events that arrived together. Latencies are measured for those that were sent."""
@@ -66,56 +65,41 @@ class ReceivedEvents:
         self.clear_latencies()
 
     def clear_latencies(self) -> None:
-        """Discard the latencies of the warm-up."""
+        """Discard the latencies, which are those of the warm-up."""
         self._stamps.clear()
         self._arrivals.clear()
-        self._counts[:] = 0
+        self._counts.clear()
 
     @property
-    def latencies(self) -> Counts:
-        """Number of events for each whole millisecond of latency."""
+    def latencies(self) -> Counter[int]:
+        """Number of events by latency in whole milliseconds."""
         self._fold()
         return self._counts
 
     def _fold(self) -> None:
         instants, sizes = zip(*self._arrivals, strict=True) if self._arrivals else ((), ())
         arrived = np.repeat(np.array(instants, dtype=np.int64), sizes)
-        late = (arrived - np.array(self._stamps, dtype=np.int64)) // 1000
-        self._counts += np.bincount(np.clip(late, 0, MAX_LATENCY), minlength=MAX_LATENCY + 1)
+        late = np.clip((arrived - np.array(self._stamps, dtype=np.int64)) // 1000, 0, MAX_LATENCY)
+        times, counts = np.unique(late, return_counts=True)
+        self._counts.update(dict(zip(times.tolist(), counts.tolist(), strict=True)))
         self._stamps.clear()
         self._arrivals.clear()
 
 
-def sparse(counts: Counts) -> list[list[int]]:
-    """Return a histogram as pairs of millisecond and count.
+def quantile(counts: Mapping[int, int], share: float) -> float:
+    """Return the milliseconds that this share of the events does not exceed. There must be an event.
 
-    >>> sparse(np.array([0, 2, 0, 1]))
-    [[1, 2], [3, 1]]
+    >>> quantile({1: 98, 3: 1, 4: 1}, 0.99)
+    3.0
     """
-    return [[int(index), int(counts[index])] for index in np.flatnonzero(counts)]
-
-
-def dense(pairs: Sequence[Sequence[int]]) -> Counts:
-    """Return the histogram of pairs from `sparse`."""
-    counts = np.zeros(MAX_LATENCY + 1, dtype=np.int64)
-    for index, count in pairs:
-        counts[index] += count
-    return counts
-
-
-def quantile(counts: Counts, share: float) -> float | None:
-    """Return the milliseconds that this share of the events does not exceed; None without events.
-
-    >>> quantile(np.array([0, 98, 0, 1, 1]), 0.99), quantile(np.array([0]), 0.5)
-    (3.0, None)
-    """
-    total = int(counts.sum())
-    return float(np.searchsorted(np.cumsum(counts), share * total)) if total else None
+    times = sorted(counts)
+    ends = np.cumsum([counts[time] for time in times])
+    return float(times[np.searchsorted(ends, share * ends[-1])])
 
 
 SAMPLE_INTERVAL = 1.0
 WARM_UP = 0.25
-"""the share of a run after which memory is taken as settled"""
+"""the share of a run in which growth of memory is ignored"""
 
 
 class ProcessSample(NamedTuple):
@@ -127,11 +111,11 @@ class ProcessSample(NamedTuple):
 
 
 class ProcessSampler:
-    """Samples processes once a second while it is open.
+    """Samples processor time and memory of processes once a second while it is open.
 
     processes: name -> process id
-    series: name -> samples, which end when the process ends
-    machine: samples of the whole machine, without memory
+    series: name -> samples, up to the end of the process
+    machine: samples of the complete machine, without memory
     """
 
     def __init__(self, processes: Mapping[str, int]) -> None:
@@ -139,19 +123,14 @@ class ProcessSampler:
         self.series: dict[str, list[ProcessSample]] = {name: [] for name in processes}
         self.machine: list[ProcessSample] = []
         self._start = monotonic()
-        self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> ProcessSampler:
         self._start = monotonic()
         self._task = asyncio.create_task(self._sample_repeatedly())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+    async def __aexit__(self, *_: object) -> None:
+        await cancel_tasks([self._task])
         self._sample()
 
     def peak_memory(self, name: str) -> int:
@@ -188,7 +167,7 @@ def cores_used(series: Mapping[str, list[ProcessSample]]) -> dict[str, float]:
 
 
 def cores_of_others(series: Mapping[str, list[ProcessSample]], machine: list[ProcessSample]) -> float:
-    """Return the cores that other processes of the machine used meanwhile.
+    """Return the processor seconds per second of all other processes of the machine.
 
     >>> broker = [ProcessSample(0.0, 1.0, 10), ProcessSample(2.0, 2.0, 10)]
     >>> cores_of_others({"broker": broker}, [ProcessSample(0.0, 5.0, 0), ProcessSample(2.0, 8.0, 0)])

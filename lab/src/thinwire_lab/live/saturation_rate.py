@@ -1,7 +1,8 @@
 """The saturation rate of a stack: the highest rate that four publishers and twenty subscribers hold on two cores.
 
-Each try of a rate costs seconds, so the search uses few:
+A try of a rate takes seconds, so the search makes few of them:
 
+>>> import asyncio
 >>> tried = []
 >>> async def is_held(rate):
 ...     tried.append(round(rate))
@@ -14,11 +15,9 @@ Each try of a rate costs seconds, so the search uses few:
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
@@ -50,7 +49,7 @@ async def find_highest(is_held: IsHeld, start: float, stride: float = STRIDE, pr
 
 
 async def confirm(is_held: IsHeld, rate: float) -> float:
-    """Return the rate, or a lower one that is held; 0 after some tries, each at a lower rate."""
+    """Return the rate if it is held, otherwise a lower one that is held; 0 if no try succeeds."""
     for step in (*CONFIRM_STEPS, 0.0):
         if await is_held(rate):
             return rate
@@ -82,7 +81,7 @@ FIRST_RATES = {
     "json frames": 9_000.0,
     "json frames, dictionaries": 9_000.0,
 }
-"""where the first search starts; later ones start at the previous result"""
+"""start of the first search; later ones start at the previous result"""
 _CHANGES = ChainShape("thinwire", linger=LINGER, emit="changes")
 SHAPES = {
     "thinwire": _CHANGES,
@@ -108,7 +107,7 @@ class SaturationPlan:
 
     short: of a try while searching; long: of the one that confirms; precision: see `find_highest`
     stride, again: factors between tries of the first search and of later ones
-    easy: milliseconds below which the p99 of a short try must be, as one at the limit would fail in a long one
+    easy: limit in milliseconds of the p99 of a short try, lower than that of a long one, which lasts longer
     """
 
     short: float = 6.0
@@ -131,10 +130,12 @@ QUICK = SaturationPlan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
 class SaturationRates:
     """The saturation rates of a stack, one for each run.
 
-    rounds: those that confirmed them; failed: the last round that was not held; others: see `LoadOutcome`, the largest
+    rounds: the confirming rounds; failed: the last round that was not held
+    others: the most cores that other processes used in a round
     """
 
     kind: str
+    plan: SaturationPlan
     rates: list[float] = field(default_factory=list)
     rounds: list[LoadOutcome] = field(default_factory=list)
     failed: LoadOutcome | None = None
@@ -148,21 +149,22 @@ class SaturationRates:
 async def find_saturation_rates(
     kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], once: Sequence[str] = ()
 ) -> dict[str, SaturationRates]:
-    """Search the rates of several stacks, run by run in turn, so that a busy hour of the machine affects all of them.
+    """Search the rates of several stacks. Each run searches all of them, so that other load affects all of them.
 
-    once: those of the stacks that are searched in the first run only
+    once: stacks that are searched in the first run only
     """
-    found = {kind: SaturationRates(kind) for kind in kinds}
+    found = {kind: SaturationRates(kind, plan) for kind in kinds}
     async with two_cores():
         for run in range(plan.runs):
             for index, kind in enumerate(kinds):
                 if run == 0 or kind not in once:
-                    await _search(found[kind], plan)
+                    await _search(found[kind])
                 progress((run * len(kinds) + index + 1) / (plan.runs * len(kinds)))
     return found
 
 
-async def _search(found: SaturationRates, plan: SaturationPlan) -> None:
+async def _search(found: SaturationRates) -> None:
+    plan = found.plan
     async with _open_tries(found) as attempt:
         is_first = not found.rates
         start = FIRST_RATES[found.kind] if is_first else found.rates[-1] or FIRST_RATES[found.kind]
@@ -184,43 +186,34 @@ async def _search(found: SaturationRates, plan: SaturationPlan) -> None:
 @asynccontextmanager
 async def _open_tries(found: SaturationRates) -> AsyncIterator[Callable[[float, float], Awaitable[LoadOutcome]]]:
     """Yield a function that tries a rate. A chain that lost events is replaced, because its backlog would remain."""
-    chains: list[Chain] = []
+    resources = AsyncExitStack()
+    chain: Chain | None = None
 
     async def attempt(rate: float, seconds: float) -> LoadOutcome:
-        if not chains:
-            chain = Chain(SHAPES[found.kind], feed_schema())
-            await chain.__aenter__()
-            chains.append(chain)
+        nonlocal chain
+        if chain is None:
+            chain = await resources.enter_async_context(Chain(SHAPES[found.kind], feed_schema()))
             await chain.round(FIRST_ROUND_RATE, 1.0)
-        outcome = await chains[0].round(rate, seconds)
+        outcome = await chain.round(rate, seconds)
         found.others = max(found.others, outcome.others)
-        result = outcome.trouble or f"p99 {outcome.p99:.0f} ms"
+        result = outcome.failure or f"p99 {outcome.p99:.0f} ms"
         _log.info("%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, result)
         if not outcome.held:
             found.failed = outcome
         if outcome.lost:
-            await chains.pop().__aexit__(None, None, None)
+            chain = None
+            await resources.aclose()
         return outcome
 
-    try:
+    async with resources:
         yield attempt
-    finally:
-        for chain in chains:
-            await chain.__aexit__(None, None, None)
 
 
 RATE, SECONDS = 2_000.0, 10.0
 
 
-def main(kind: str, arguments: list[str] | None = None) -> None:
-    """`SCRIPT [RATE [SECONDS]]`: publish at a rate and print whether it was held."""
-    numbers = [float(word) for word in (sys.argv[1:] if arguments is None else arguments)]
-    rate, seconds = (*numbers, *(RATE, SECONDS)[len(numbers) :])
-    print(describe_outcome(asyncio.run(try_once(kind, rate, seconds))))
-
-
-async def try_once(kind: str, rate: float, seconds: float) -> LoadOutcome:
-    """Publish at a rate after the first round."""
+async def try_once(kind: str, rate: float = RATE, seconds: float = SECONDS) -> LoadOutcome:
+    """Publish at a rate for some seconds."""
     async with two_cores(), Chain(SHAPES[kind], feed_schema()) as chain:
         await chain.round(FIRST_ROUND_RATE, 1.0)
         return await chain.round(rate, seconds)
@@ -232,7 +225,7 @@ def describe_outcome(outcome: LoadOutcome) -> str:
     >>> print(describe_outcome(LoadOutcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
     2,000 events/s for 10 s: held; p50 3 ms, p99 9 ms, 0 lost, 1.00 frames an event
     """
-    verdict = f"not held: {outcome.trouble}" if outcome.trouble else "held"
+    verdict = f"not held: {outcome.failure}" if outcome.failure else "held"
     text = f"{outcome.rate:,.0f} events/s for {outcome.seconds:g} s: {verdict}; p50 {outcome.p50:.0f} ms"
     text += f", p99 {outcome.p99:.0f} ms, {outcome.lost:,} lost, {outcome.sent_share:.2f} frames an event"
     cores = ", ".join(f"{role} {share:.2f}" for role, share in outcome.cpu.items())

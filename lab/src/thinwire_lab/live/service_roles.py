@@ -1,4 +1,4 @@
-"""Services as worker processes, and what they report about the demand classes of a topic."""
+"""Services as worker processes, and the demand classes that they serve."""
 
 from __future__ import annotations
 
@@ -12,45 +12,38 @@ from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.errors import ServiceUnavailable
 from thinwire.services.translator.translator_service import TranslatorService
-from thinwire.topics.channel_documents import ChannelDocument, channel_documents
+from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.names import CHANNELS, translator_subject
 from thinwire_lab.live.base_roles import POLL, CommandRole
-from thinwire_lab.live.live_system import NotServed
+from thinwire_lab.live.live_system import served_within
 
 TIMEOUT = 60.0
 
 
-async def wait_for_channels(broker: Broker, topic: str, classes: int) -> dict[str, ChannelDocument]:
+async def wait_for_channels(broker: Broker, topic: str, classes: int) -> None:
     """Wait until `classes` demand classes are served: the strictest by the log, each of the others by a channel."""
     bucket = await broker.bucket(CHANNELS)
-    channels: dict[str, ChannelDocument] = {}
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            while sum(document.state == "open" for document in channels.values()) < classes - 1:
-                await asyncio.sleep(POLL)
-                channels = await channel_documents(bucket, topic)
-    except TimeoutError:
-        states = {name: document.state for name, document in channels.items()}
-        raise NotServed(topic=topic, wanted=classes, found=states) from None
-    return channels
+    states: dict[str, str] = {}
+    async with served_within(TIMEOUT, topic=topic, wanted=classes, found=states):
+        while list(states.values()).count("open") < classes - 1:
+            await asyncio.sleep(POLL)
+            states.update((name, document.state) for name, document in (await channel_documents(bucket, topic)).items())
 
 
 async def request_translator_status(broker: Broker, topic: str) -> dict[str, Any]:
     """Wait until a translator serves a topic, and return its status."""
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            while True:
-                try:
-                    status: dict[str, Any] = json.loads(await broker.request(translator_subject(topic), b""))
-                    return status
-                except ServiceUnavailable:
-                    await asyncio.sleep(POLL)
-    except TimeoutError:
-        raise NotServed("no translator answers", topic=topic) from None
+    status: dict[str, Any] = {}
+    async with served_within(TIMEOUT, "no translator answers", topic=topic):
+        while not status:
+            try:
+                status = json.loads(await broker.request(translator_subject(topic), b""))
+            except ServiceUnavailable:
+                await asyncio.sleep(POLL)
+    return status
 
 
 class ServiceRole(CommandRole):
-    """A worker that runs a service. It has no commands."""
+    """A worker that runs a service with a connection to a broker."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -61,7 +54,7 @@ class ServiceRole(CommandRole):
         await self.run_service(broker)
 
     async def run_service(self, broker: Broker) -> None:
-        """Start the service; it stops when the stack is closed."""
+        """Start the service. It stops when `resources` is closed."""
 
 
 class RegistryRole(ServiceRole):
@@ -71,13 +64,6 @@ class RegistryRole(ServiceRole):
         await run_service("registry", broker, WallClock(), self.resources)
 
 
-class TranslatorRole(ServiceRole):
-    """A translator as a process."""
-
-    async def run_service(self, broker: Broker) -> None:
-        await run_service("translator", broker, WallClock(), self.resources)
-
-
 class DictionariesRole(ServiceRole):
     """A dictionary trainer as a process."""
 
@@ -85,8 +71,8 @@ class DictionariesRole(ServiceRole):
         await run_service("dictionaries", broker, WallClock(), self.resources)
 
 
-class MeasuredTranslatorRole(ServiceRole):
-    """A translator with given settings that returns its counters.
+class TranslatorRole(ServiceRole):
+    """A translator as a process, with commands that return its counters.
 
     settings: of `TranslatorService`
     """
@@ -101,12 +87,12 @@ class MeasuredTranslatorRole(ServiceRole):
         await self._service.ready()
 
     async def do_announced_classes(self, topic: str) -> dict[str, Any]:
-        """Return how many classes of a topic have an announced channel."""
+        """Return the number of classes of a topic with an announced channel."""
         work = self._service.active_work.get(topic)
         return {"count": work.announced_count if work is not None else 0}
 
     async def do_counts(self, topic: str) -> dict[str, Any]:
-        """Return how many events of a topic were read, and how often one was encoded."""
+        """Return the number of events of a topic that were read, and the number of encodings."""
         work = self._service.active_work.get(topic)
         if work is None or work.translation is None:
             return {"events": 0, "encodings": 0}

@@ -1,19 +1,19 @@
-"""Stacks: the ways to bring events from publishers to subscribers that are compared, over the same broker and client.
+"""Stacks: the compared ways to transfer events from publishers to subscribers, over the same broker and client.
 
-Generating, pacing, measuring and counting events are the same for all stacks; only sending and receiving differ.
+Generating, pacing, measuring and counting events are the same for all stacks. Only sending and receiving differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, Protocol, cast
 
 import thinwire as tw
 from thinwire import Publisher, Subscription
-from thinwire.brokers.protocol import Broker
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.codec import EventsMissed
 from thinwire.errors import ConfigError
 from thinwire.schema import Event, Schema
@@ -25,7 +25,7 @@ class Route:
     """The broker, topic and settings of a stack, as plain values that can be passed to a process.
 
     schema: as a document; tolerance: of the measurements, for stacks that support it
-    linger: seconds for which a batch is open; emit: "all" events, or "changes", which are those that were sent
+    linger: seconds until a batch is sent; emit: "all" events or only "changes"
     format: of frames; dictionaries: whether frames are packed with dictionaries
     """
 
@@ -40,9 +40,6 @@ class Route:
     @property
     def topic(self) -> str:
         return str(self.schema["name"])
-
-    def to_document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class StackSender(Protocol):
@@ -62,15 +59,13 @@ class StackSender(Protocol):
     async def flush(self) -> None:
         """Wait until the broker has stored everything."""
 
-    async def close(self) -> None: ...
-
 
 class StackReceiver(Protocol):
     """The subscribing end of a stack."""
 
     @property
     def delivered(self) -> int:
-        """The number of received events, including those left out because they show no change."""
+        """The number of received events, including those that `next` does not return because they show no change."""
 
     @property
     def missed(self) -> int:
@@ -81,23 +76,23 @@ class StackReceiver(Protocol):
         """What is read: the "log" of the publishers or a "channel"."""
 
     async def next(self) -> Sequence[Mapping[str, Any]]:
-        """Return the events that arrive next together."""
+        """Return the next events, which arrived together."""
 
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
         """Return those of the events that were sent, not predicted."""
 
-    async def close(self) -> None: ...
-
 
 class Stack(Protocol):
-    """A way to bring events from publishers to subscribers; each end has its own connection."""
+    """A way to transfer events from publishers to subscribers. Each end has its own connection."""
 
     async def prepare(self, route: Route) -> None:
         """Create what the broker needs before the first connection."""
 
-    async def sender(self, route: Route, name: str) -> StackSender: ...
+    async def sender(self, route: Route, name: str, resources: AsyncExitStack) -> StackSender:
+        """Connect a publisher. It is closed with `resources`."""
 
-    async def receiver(self, route: Route, name: str) -> StackReceiver: ...
+    async def receiver(self, route: Route, resources: AsyncExitStack) -> StackReceiver:
+        """Connect a subscriber. It is closed with `resources`."""
 
     async def stored(self, route: Route) -> int:
         """Return the bytes that the broker stores for the topic."""
@@ -124,19 +119,11 @@ def route_to(url: str, schema: Schema, **settings: Any) -> Route:
     return Route(url, schema.to_document(), **settings)
 
 
-async def connect_broker(route: Route) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-
-    return await connect(route.url)
-
-
 async def stored_bytes(route: Route, log: str) -> int:
     """Return the bytes that the broker stores for a log."""
-    broker = await connect_broker(route)
-    try:
+    async with AsyncExitStack() as resources:
+        broker, _ = await open_broker(read_url(route.url), {}, resources)
         return (await broker.span(log)).stored_bytes
-    finally:
-        await broker.close()
 
 
 class ThinwireStack:
@@ -148,25 +135,22 @@ class ThinwireStack:
             schema = Schema.from_document(route.schema)
             await bus.register(schema, mode=mode, format=route.format, dictionaries=route.dictionaries)
 
-    async def sender(self, route: Route, name: str) -> StackSender:
-        resources = AsyncExitStack()
+    async def sender(self, route: Route, name: str, resources: AsyncExitStack) -> StackSender:
         bus = await resources.enter_async_context(tw.connect(route.url))
         publisher = await resources.enter_async_context(bus.publisher(route.topic, name=name, linger=route.linger))
-        return _ThinwireSender(resources, publisher, delivers_all=route.emit == "all")
+        return _ThinwireSender(publisher, delivers_all=route.emit == "all")
 
-    async def receiver(self, route: Route, name: str) -> StackReceiver:
-        resources = AsyncExitStack()
+    async def receiver(self, route: Route, resources: AsyncExitStack) -> StackReceiver:
         bus = await resources.enter_async_context(tw.connect(route.url))
         subscribed = bus.subscribe(route.topic, default_tolerance=route.tolerance, emit=route.emit)
-        return _ThinwireReceiver(resources, await resources.enter_async_context(subscribed))
+        return _ThinwireReceiver(await resources.enter_async_context(subscribed))
 
     async def stored(self, route: Route) -> int:
         return await stored_bytes(route, log_of(route.topic))
 
 
 class _ThinwireSender:
-    def __init__(self, resources: AsyncExitStack, publisher: Publisher, delivers_all: bool) -> None:
-        self._resources = resources
+    def __init__(self, publisher: Publisher, delivers_all: bool) -> None:
         self._publisher = publisher
         self._delivers_all = delivers_all
 
@@ -184,13 +168,9 @@ class _ThinwireSender:
     async def flush(self) -> None:
         await self._publisher.flush()
 
-    async def close(self) -> None:
-        await self._resources.aclose()
-
 
 class _ThinwireReceiver:
-    def __init__(self, resources: AsyncExitStack, subscription: Subscription) -> None:
-        self._resources = resources
+    def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
         self._batches: AsyncIterator[list[Event]] = subscription.batches()
 
@@ -211,6 +191,3 @@ class _ThinwireReceiver:
 
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
         return [event for event in events if not event.virtual]
-
-    async def close(self) -> None:
-        await self._resources.aclose()

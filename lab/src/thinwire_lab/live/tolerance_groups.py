@@ -1,6 +1,7 @@
-"""A hundred thousand subscriptions with a thousand tolerances on one source: throughput and needs of their translator.
+"""Throughput, processor time and memory of a translator with a hundred thousand subscriptions on one source.
 
-The source is a random walk. Connected subscribers are audited: each must receive exactly what `greedy` delivers.
+The subscriptions have a thousand tolerances. The source is a random walk. Connected subscribers are audited: each must
+receive exactly the events that `greedy` selects.
 
 >>> make_walk(5).tolist()
 [49997, 49994, 49996, 49996, 49997]
@@ -27,8 +28,8 @@ from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource
-from thinwire_lab.live.live_system import LiveSystem, NotServed
+from thinwire_lab.live.live_feed import EventCourse, EventsBySource, stream_schema
+from thinwire_lab.live.live_system import LiveSystem, served_within
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
@@ -49,8 +50,7 @@ _POLL = 1.0
 
 
 def walk_schema() -> Schema:
-    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
-    return Schema(TOPIC, [stamp, Property("symbol", "string", "dimension"), Property("price", "number", step="0.01")])
+    return stream_schema(TOPIC, "symbol", Property("price", "number", step="0.01"))
 
 
 def make_walk(events: int) -> npt.NDArray[np.int64]:
@@ -123,13 +123,13 @@ def walk_course(walk: npt.NDArray[np.int64]) -> EventCourse:
 
 @dataclass(frozen=True)
 class ToleranceGroupsResult:
-    """Times and needs of a run.
+    """Times, processor time and memory of a run.
 
     registering: seconds until all subscriptions were stored; serving: from then until every class had a channel
     seconds: from the first published event to the last delivered one
     cpu: processor seconds of the translator in this time
     memory, registry: the most resident bytes of translator and registry
-    wrong: tolerances, in ticks, of audited subscribers that did not receive what `greedy` delivers
+    wrong: tolerances, in ticks, of audited subscribers that received other events than `greedy` selects
     delivered: events of all audited subscribers
     """
 
@@ -153,7 +153,7 @@ async def run_tolerance_groups(
     async with LiveSystem() as system:
         broker = await system.connect()
         registry = system.make_worker("registry")
-        translator = system.make_worker("measured translator", "translator")
+        translator = system.make_worker("translator")
         await system.start(registry, translator)
         # the log is exact, independent of the tolerances of the subscriptions
         await system.register(walk_schema(), retain=True, default_tolerance=0, mode="hold")
@@ -201,19 +201,15 @@ async def _register_subscriptions(broker: Broker, subscriptions: int, classes: i
 
 
 async def _wait_until_served(system: LiveSystem, classes: int) -> None:
-    deadline = monotonic() + TIMEOUT
-    while (await system.run_one("measured translator", "announced_classes", TIMEOUT, topic=TOPIC))["count"] < classes:
-        if monotonic() > deadline:
-            raise NotServed(topic=TOPIC, wanted=classes)
-        await asyncio.sleep(_POLL)
+    async with served_within(TIMEOUT, topic=TOPIC, wanted=classes):
+        while (await system.run_one("translator", "announced_classes", TIMEOUT, topic=TOPIC))["count"] < classes:
+            await asyncio.sleep(_POLL)
 
 
 async def _connect_subscribers(system: LiveSystem, tolerances: list[int]) -> None:
-    """Connect the audited subscribers and wait until each reads a channel, which is what is measured."""
+    """Connect the audited subscribers and wait until each reads a channel."""
     await system.start(system.make_worker("walk subscriber", "audited", tolerances=tolerances))
     await system.run_one("walk subscriber", "connect", TIMEOUT)
-    deadline = monotonic() + TIMEOUT
-    while "log" in (await system.run_one("walk subscriber", "feeds", TIMEOUT))["feeds"]:
-        if monotonic() > deadline:
-            raise NotServed("audited subscribers read the log", topic=TOPIC)
-        await asyncio.sleep(_POLL)
+    async with served_within(TIMEOUT, "audited subscribers read the log", topic=TOPIC):
+        while "log" in (await system.run_one("walk subscriber", "feeds", TIMEOUT))["feeds"]:
+            await asyncio.sleep(_POLL)

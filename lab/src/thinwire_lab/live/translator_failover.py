@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from thinwire.brokers.protocol import Broker
 from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess, micros
 from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_unsent
 from thinwire.topics.channel_documents import channel_documents
@@ -23,9 +22,10 @@ from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.log_selection import PublisherOffsets
 from thinwire.topics.names import CHANNELS, CHECKPOINTS, channel_log_of, log_of
 from thinwire.topics.position import decode_envelope
-from thinwire_lab.live.delivery_audit import AuditResult
+from thinwire_lab.live.background_tasks import background_task, report_progress
+from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult
 from thinwire_lab.live.live_feed import TOPIC, feed_schema
-from thinwire_lab.live.live_system import LiveSystem, NotServed
+from thinwire_lab.live.live_system import LiveSystem, NotServed, merge_last
 from thinwire_lab.live.service_roles import request_translator_status, wait_for_channels
 
 PUBLISHERS = 4
@@ -55,7 +55,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class History:
-    """Events and frames of all publishers before the failure, and the messages of their log."""
+    """Numbers of events and frames of all publishers before the failure, and of messages in their log."""
 
     events: int
     frames: int
@@ -74,19 +74,14 @@ class FailoverSystem(LiveSystem):
         self._start = 0
 
     async def set_up(self) -> None:
-        self.broker: Broker = await self.connect()
+        self.broker = await self.connect()
         await self.start(self.make_worker("registry"))
         await self.register(feed_schema(), mode="hold")
-        names = ("t0", "t1")
-        await self.start(
-            *(self.make_worker("measured translator", name, name=name, **self.translator_settings) for name in names)
-        )
+        settings = self.translator_settings
+        await self.start(*(self.make_worker("translator", name, name=name, **settings) for name in ("t0", "t1")))
         await self.start(self.make_worker("feed subscriber", demands=SUBSCRIBERS, publishers=PUBLISHERS))
         settings = {"publishers": PUBLISHERS, "linger": LINGER, "max_batch": MAX_BATCH}
-        publishers = range(PUBLISHERS)
-        await self.start(
-            *(self.make_worker("feed publisher", f"publisher {k}", number=k, **settings) for k in publishers)
-        )
+        await self.start_publishers("feed publisher", PUBLISHERS, **settings)
         await wait_for_channels(self.broker, TOPIC, len(SUBSCRIBERS))
 
     async def load(self, frames: int) -> History:
@@ -117,8 +112,7 @@ class FailoverSystem(LiveSystem):
     async def find_active_translator(self) -> tuple[WorkerProcess, dict[str, Any]]:
         """Return the translator that serves the topic, and its status."""
         status = await request_translator_status(self.broker, TOPIC)
-        workers = self.of_role("measured translator")
-        return next(worker for worker in workers if worker.name == status["name"]), status
+        return next(worker for worker in self.workers if worker.name == status["name"]), status
 
     async def watch_takeover(self, epoch: int) -> asyncio.Task[float]:
         """Return a task whose result is when the first message after `epoch` is stored in the channel log."""
@@ -158,7 +152,7 @@ class FailoverSystem(LiveSystem):
         """Stop the publishers, wait until the subscribers have caught up, and audit each."""
         end = micros() + 200_000
         results = await self.run("feed publisher", "finish", TIMEOUT, end=end)
-        last = {source: instant for result in results for source, instant in result["last"].items()}
+        last = merge_last(results)
         await self._run_subscribers("wait_for_last", TIMEOUT, last=last, max_wait=TIMEOUT)
         course = {"rate": RATE, "start": self._start, "seconds": (end - self._start) / 1e6}
         audit = await self._run_subscribers("audit", TIMEOUT, **course)
@@ -169,44 +163,32 @@ class FailoverSystem(LiveSystem):
 
 
 @dataclass(frozen=True)
-class TranslatorRecovery:
+class TranslatorRecovery(AuditedResult):
     """The result of a kill.
 
     stored: seconds from the kill to the first message of the other translator
     delivered: seconds to the first event that was due after the kill, at the last subscriber of a class; None if there
     was none
     replayed: messages of the log that the other translator read before it continued
-    audits: of each subscriber
     """
 
     history: History
     stored: float
     delivered: float | None
     replayed: int
-    audits: tuple[AuditResult, ...]
-
-    @property
-    def faults(self) -> int:
-        return sum(audit.faults for audit in self.audits)
 
 
 @dataclass(frozen=True)
-class TranslatorPause:
+class TranslatorPause(AuditedResult):
     """The result of a pause.
 
     takeover: seconds until the other translator stored a message
     paused, active: names of the paused translator and of the one that served the topic in the end
     """
 
-    seconds: float
     takeover: float
     paused: str
     active: str
-    audits: tuple[AuditResult, ...]
-
-    @property
-    def faults(self) -> int:
-        return sum(audit.faults for audit in self.audits)
 
 
 async def kill_translator(frames: int, seed: int, progress: Progress, **translator_settings: Any) -> TranslatorRecovery:
@@ -229,7 +211,7 @@ async def kill_translator(frames: int, seed: int, progress: Progress, **translat
     # the first subscriber reads the log, which does not depend on a translator
     waits = [None if at is None else (at - killed) / 1e6 for at in arrivals[1:]]
     delivered = None if None in waits else max(wait for wait in waits if wait is not None)
-    return TranslatorRecovery(history, stored - killed / 1e6, delivered, replayed, audits)
+    return TranslatorRecovery(audits, history, stored - killed / 1e6, delivered, replayed)
 
 
 async def pause_translator(seconds: float, progress: Progress, **translator_settings: Any) -> TranslatorPause:
@@ -243,13 +225,12 @@ async def pause_translator(seconds: float, progress: Progress, **translator_sett
         paused = micros()
         os.kill(worker.pid, signal.SIGSTOP)
         try:
-            stored = await asyncio.wait_for(takeover, TIMEOUT)
-            while (left := paused / 1e6 + seconds - micros() / 1e6) > 0:
-                await asyncio.sleep(min(1.0, left))
-                progress(0.9 * (1 - left / seconds))
+            async with background_task(report_progress(progress, seconds)):
+                stored = await asyncio.wait_for(takeover, TIMEOUT)
+                await asyncio.sleep(max(0.0, paused / 1e6 + seconds - micros() / 1e6))
         finally:
             os.kill(worker.pid, signal.SIGCONT)
         await asyncio.sleep(FLOW_AFTER)
         active = await request_translator_status(system.broker, TOPIC)
         audits = await system.finish()
-    return TranslatorPause(seconds, stored - paused / 1e6, status["name"], active["name"], audits)
+    return TranslatorPause(audits, stored - paused / 1e6, status["name"], active["name"])

@@ -1,14 +1,13 @@
-"""Every byte on the sockets of publishers and subscribers, in both directions, while a building is published.
+"""Bytes on the sockets of publishers and a subscriber of the generated building, in both directions.
 
-Only bytes are measured, so all links run in one process, each with its own broker behind a counting proxy. Events must
-still be sent on time: a process that falls behind would send fewer and larger messages.
+All connections run in one process, because only bytes are measured. Each way of publishing has its own broker behind a
+proxy that counts. Events must still be sent on time: a process that falls behind sends fewer and larger messages.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
 from thinwire.demo.process_group import micros
+from thinwire_lab.live.background_tasks import background_task
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.live_system import LiveSystem
 from thinwire_lab.live.load_roles import EVENT_FIELDS, last_instants, publish_due, receive_all
@@ -25,7 +25,7 @@ from thinwire_lab.live.stacks import StackSender, route_to, stack
 PLANTS = 3
 TOLERANCE = 0.5
 SETTLE = 1.0
-"""seconds from the last connection until bytes count"""
+"""seconds between the last connection and the first counted byte"""
 LATE = 20_000
 """microseconds after which an event counts as late"""
 TIMEOUT = 30.0
@@ -34,7 +34,7 @@ _POLL = 0.02
 
 @dataclass(frozen=True)
 class Wire:
-    """A way to publish: the stack, seconds of linger, and events per second of each plant."""
+    """A stack with its settings: seconds of linger, and events per second of each plant."""
 
     kind: str
     linger: float
@@ -43,10 +43,10 @@ class Wire:
 
 @dataclass(frozen=True)
 class WireBytes:
-    """Bytes of a wire after its set-up.
+    """Bytes of a wire, and the conditions under which they are valid.
 
-    set_up: bytes of the set-up, both directions; sent: events that were sent; complete: whether all were received
-    behind: the share of the events that were sent late
+    set_up: bytes before the first event, both directions; the other bytes do not contain them
+    sent: events that were sent; complete: whether all events were received; behind: the share that was sent late
     """
 
     wire: Wire
@@ -77,7 +77,7 @@ async def _measure(wire: Wire, seconds: float) -> WireBytes:
         before = (proxy.to_broker, proxy.from_broker)
         published = await _publish(senders, wire, seconds)
         complete = await _wait_for_all(received, published, receiving)
-        events = sum(plant.events for plant in published)
+        events = sum(feed.published for feed in published)
         return WireBytes(
             wire,
             events=events,
@@ -86,7 +86,7 @@ async def _measure(wire: Wire, seconds: float) -> WireBytes:
             to_broker=proxy.to_broker - before[0],
             from_broker=proxy.from_broker - before[1],
             complete=complete,
-            behind=sum(plant.late for plant in published) / events,
+            behind=sum(feed.late for feed in published) / events,
         )
 
 
@@ -94,69 +94,50 @@ async def _connect(
     system: LiveSystem, wire: Wire
 ) -> tuple[Proxy, list[StackSender], ReceivedEvents, asyncio.Task[None]]:
     """Start the proxy, a running subscriber and the publishers."""
-    resources: AsyncExitStack = system.resources
-    own_stack = stack(wire.kind)
+    resources, own_stack = system.resources, stack(wire.kind)
     if wire.kind == "thinwire":
         await system.start(system.make_worker("registry"))
     direct = route_to(system.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
     await own_stack.prepare(direct)
     proxy = await resources.enter_async_context(Proxy(LOOPBACK, system.server.port))
     route = replace(direct, url=f"nats://{LOOPBACK}:{proxy.port}")
-    receiver = await own_stack.receiver(route, "reader")
-    resources.push_async_callback(receiver.close)
+    receiver = await own_stack.receiver(route, resources)
     received = ReceivedEvents(**EVENT_FIELDS["building"])
-    receiving = asyncio.create_task(receive_all(receiver, received))
-    resources.push_async_callback(_cancel, receiving)
-    senders = []
-    for plant in range(PLANTS):
-        senders.append(await own_stack.sender(route, f"plant-{plant}"))
-        resources.push_async_callback(senders[-1].close)
+    receiving = await resources.enter_async_context(background_task(receive_all(receiver, received)))
+    senders = [await own_stack.sender(route, f"plant-{plant}", resources) for plant in range(PLANTS)]
     return proxy, senders, received, receiving
 
 
-@dataclass(frozen=True)
-class PublishedPlant:
-    """Number of events of a plant, how many were late, and the last event."""
+class _TimedFeed(BuildingFeed):
+    """A feed that counts the events that are sent late, and holds the final events."""
 
-    events: int
-    late: int
-    last: dict[str, Any]
-
-
-class _TimedFeed:
-    """A feed that counts the events that are sent late."""
-
-    def __init__(self, feed: BuildingFeed) -> None:
-        self.late = 0
-        self._feed = feed
+    late = 0
+    last: Sequence[dict[str, Any]] = ()
 
     def due(self, until: int) -> list[dict[str, Any]]:
-        late = self._feed.due(until - LATE)
+        late = super().due(until - LATE)
         self.late += len(late)
-        return late + self._feed.due(until)
+        return late + super().due(until)
 
 
-async def _publish(senders: list[StackSender], wire: Wire, seconds: float) -> list[PublishedPlant]:
+async def _publish(senders: list[StackSender], wire: Wire, seconds: float) -> list[_TimedFeed]:
     start = micros() + 100_000
     end = start + round(seconds * 1e6)
 
-    async def publish_plant(number: int, sender: StackSender) -> PublishedPlant:
-        feed = BuildingFeed(number, PLANTS, PLANTS * wire.rate, start)
-        timed = _TimedFeed(feed)
-        await publish_due(sender, timed, end)
-        (last,) = feed.final_events()
-        await sender.publish([last])
+    async def publish_plant(number: int, sender: StackSender) -> _TimedFeed:
+        feed = _TimedFeed(number, PLANTS, PLANTS * wire.rate, start)
+        await publish_due(sender, feed, end)
+        feed.last = feed.final_events()
+        await sender.publish(feed.last)
         await sender.flush()
-        return PublishedPlant(feed.published, timed.late, last)
+        return feed
 
     return list(await asyncio.gather(*(publish_plant(number, sender) for number, sender in enumerate(senders))))
 
 
-async def _wait_for_all(
-    received: ReceivedEvents, published: list[PublishedPlant], receiving: asyncio.Task[None]
-) -> bool:
+async def _wait_for_all(received: ReceivedEvents, published: list[_TimedFeed], receiving: asyncio.Task[None]) -> bool:
     """Wait until the subscriber has reached the last events, and return whether it received all events."""
-    last = last_instants("building", [plant.last for plant in published])
+    last = last_instants("building", [event for feed in published for event in feed.last])
     try:
         async with asyncio.timeout(TIMEOUT):
             while received.last != last:
@@ -165,9 +146,4 @@ async def _wait_for_all(
                 await asyncio.sleep(_POLL)
     except TimeoutError:
         return False
-    return received.events == sum(plant.events for plant in published)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    return received.events == sum(feed.published for feed in published)

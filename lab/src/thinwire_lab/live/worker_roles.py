@@ -1,4 +1,4 @@
-"""Roles of the worker processes of live measurements, each `module:class`."""
+"""Roles of the worker processes of live measurements."""
 
 ROLES = {
     "publisher": "thinwire_lab.live.load_roles:PublisherRole",
@@ -13,10 +13,10 @@ ROLES = {
     "walk subscriber": "thinwire_lab.live.tolerance_groups:WalkSubscriberRole",
     "registry": "thinwire_lab.live.service_roles:RegistryRole",
     "translator": "thinwire_lab.live.service_roles:TranslatorRole",
-    "measured translator": "thinwire_lab.live.service_roles:MeasuredTranslatorRole",
     "dictionaries": "thinwire_lab.live.service_roles:DictionariesRole",
     "dictionary switch": "thinwire_lab.live.dictionary_switch:DictionarySwitchRole",
     "edge host": "thinwire_lab.live.edge.edge_load:EdgeHostRole",
     "numbered publisher": "thinwire_lab.live.kill_test:NumberedPublisherRole",
     "durable subscriber": "thinwire_lab.live.kill_test:DurableSubscriberRole",
 }
+"""name -> `module:class`"""

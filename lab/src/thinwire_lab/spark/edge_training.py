@@ -84,4 +84,4 @@ def _write(folder: Path, rows: Sequence[tuple[int, EdgeMessage]]) -> None:
     path = folder / f"part-{rows[0][0]:012d}-{rows[-1][0]:012d}.parquet"
     unfinished = path.with_suffix(".unfinished")
     pq.write_table(table, unfinished)
-    unfinished.replace(path)  # atomic: a reader never sees half a file
+    unfinished.replace(path)  # atomic: a reader never sees an incomplete file

@@ -74,7 +74,7 @@ def counted(
 def kept(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the delivered rows, once for each threshold."""
+    """Yield each delivered row with each threshold that delivers it."""
     index = IntervalIndex(thresholds, 0)
     every = np.array(thresholds, dtype=np.int64)
     for begins, piece in pieces(batches, keys):
@@ -87,7 +87,7 @@ def kept(
 
 
 def _changes(batch: pa.RecordBatch, keys: int) -> Ticks:
-    """Rows whose key differs from the row before."""
+    """Return the rows whose key differs from that of the previous row."""
     changed = np.zeros(max(0, batch.num_rows - 1), dtype=np.bool_)
     for column in batch.columns[:keys]:
         codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
@@ -207,7 +207,7 @@ def _check(frame: DataFrame, request: DeliveryRequest) -> None:
 
 
 def _arranged(frame: DataFrame, request: DeliveryRequest) -> DataFrame:
-    """The needed columns of rows with a value, partitioned by source and sorted."""
+    """Return the needed columns of rows with a value, partitioned by source and sorted."""
     about = dict.fromkeys((*request.source, *request.order))
     value = named(request.property)
     rows = frame.select(*map(named, about), value.cast("double").alias(request.property))

@@ -56,6 +56,13 @@ class CheckedLink:
         """Counters of the encoder: all frames, including key frames, heartbeats and switches."""
         return self.publisher.counts
 
+    @property
+    def breach(self) -> str:
+        """The first violation of the guarantee as text; empty if there is none."""
+        if self.checker.is_guarantee_met:
+            return ""
+        return f"guarantee broken: {self.checker.first_breach or 'events are missing'}"
+
     def _poll_until(self, now: float) -> None:
         silence = self.config.max_silence
         while now - self._now > silence:

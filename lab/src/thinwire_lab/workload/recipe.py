@@ -30,7 +30,6 @@ from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, correlations
 from thinwire_lab.workload.interests.transformations import (
-    check_noise,
     diffuse,
     intervals,
     raise_share,
@@ -39,19 +38,21 @@ from thinwire_lab.workload.interests.transformations import (
     with_noise,
 )
 from thinwire_lab.workload.places.network_nodes import (
-    MAX_BROKERS,
     LocationMethod,
     LocationSampler,
     Nodes,
-    check_location_method,
     place_brokers,
 )
 from thinwire_lab.workload.random_rows import Floats, Rows, find_interval, normals, uniforms
-from thinwire_lab.workload.subscription_sample import MAX_ROWS, Sampling, SubscriptionSampler
+from thinwire_lab.workload.subscription_sample import Sampling, SubscriptionSampler
 from thinwire_lab.workload.summary import Summary
 
 Generalisation = Literal["none", "share", "shared"]
 """none: base interests only; share: a fraction of each interest rises; shared: the common part of children rises"""
+
+MAX_ROWS = 10**12
+MAX_BROKERS = 1_000_000
+MAX_SPREAD = 1e6
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ class Recipe:
         _check_range("fraction", self.fraction, 1)
         _check_choice("generalise", self.generalise, get_args(Generalisation))
         _check_choice("sampling", self.sampling, get_args(Sampling))
-        check_noise(self.noise)
-        check_location_method(self.location, self.spread)
+        _check_range("noise", self.noise, 1)
+        _check_choice("location", self.location, get_args(LocationMethod))
+        _check_range("spread", self.spread, MAX_SPREAD)
 
     def stages(self, members: Interests) -> Iterator[Stage]:
         """Yield the original interests, and the interests after each step of the recipe."""
@@ -151,7 +153,6 @@ class EventSource:
             raise SummaryError("no interest has messages", table="messages", column="per_month")
         self.seed = seed
         self.bandwidth = bandwidth
-        self.rate = float(rates.sum())
         self._ends = np.cumsum(rates.ravel())
         self._shape = rates.shape
         self._intervals = [intervals(axis) for axis in axes]

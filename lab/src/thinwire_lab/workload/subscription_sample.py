@@ -19,7 +19,6 @@ from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats, Rows, find_interval, quotas, uniforms
 
 Sampling = Literal["stratified", "plain"]
-MAX_ROWS = 10**12
 
 
 class SubscriptionSampler:
@@ -30,7 +29,7 @@ class SubscriptionSampler:
     """
 
     def __init__(self, interests: Interests, total: int, seed: int, *, strata: int = 10, plain: bool = False) -> None:
-        _check(interests, total, strata)
+        _check(interests, strata)
         self.seed = seed
         cells, stratum = _ordered(interests, 1 if plain else strata)
         self._cells = cells
@@ -105,11 +104,9 @@ def _slices(ends: Floats, stratum: Rows, total: int) -> _Slices:
     return _Slices(first[drawn], begin[drawn], (end - begin)[drawn] / rows[drawn])
 
 
-def _check(interests: Interests, total: int, strata: int) -> None:
+def _check(interests: Interests, strata: int) -> None:
     popular = int(np.count_nonzero(interests.popularity))
     if popular == 0:
         raise SummaryError("no subscribers to draw from", table="members", column="count")
-    if not 0 <= total <= MAX_ROWS:
-        raise ConfigError("out of range", subscriptions=total, lowest=0, highest=MAX_ROWS)
     if not 1 <= strata <= popular:
         raise ConfigError("more strata than interests with subscribers", strata=strata, lowest=1, highest=popular)

@@ -52,9 +52,7 @@ class Summary:
     def read(cls, tables: Mapping[str, pa.Table], axes: Sequence[str] = AXES) -> Self:
         """Return the summary of tables. Errors name the table, the column and the row."""
         node_table = "nodes" if "nodes" in tables or "latencies" not in tables else "latencies"
-        for name in (*(f"{axis}s" for axis in axes), "members", "messages", node_table):
-            if name not in tables:
-                raise SummaryError("a table is missing", table=name, found=sorted(tables))
+        _require_tables(tables, *(f"{axis}s" for axis in axes), "members", "messages", node_table)
         hierarchies = [Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in axes]
         nodes = Nodes.read(tables["nodes"]) if node_table == "nodes" else read_latencies(tables["latencies"])
         nodes = nodes.with_regions(_regions(tables["members"], nodes, tables.get("regions")))
@@ -75,6 +73,12 @@ class Summary:
             for axis, nodes in zip(self.members.axes, used, strict=True)
         }
         return pa.table({**columns, "per_month": self.rates[used]})
+
+
+def _require_tables(tables: Mapping[str, pa.Table], *names: str) -> None:
+    for name in names:
+        if name not in tables:
+            raise SummaryError("a table is missing", table=name, found=sorted(tables))
 
 
 def _regions(members: pa.Table, nodes: Nodes, table: pa.Table | None) -> list[str]:
@@ -224,7 +228,7 @@ def _groups(
     random = [uniforms(SEED, name, np.arange(len(groups))) for name in ("topic", "language", "region")]
     random_topics = np.minimum((random[0] * topics.leaves.size).astype(np.int64), topics.leaves.size - 1)
     random_languages = choose_weighted(weights.sum(axis=1), random[1])
-    rows: dict[str, list[object]] = {name: [] for name in ("topics", "language", "region", "members", "messages")}
+    rows: list[dict[str, object]] = []
     for row, group in enumerate(groups):
         topic = by_name.get(plain_name(group.name))
         rules["topics by name" if topic else "topics dealt"] += 1
@@ -232,16 +236,10 @@ def _groups(
         rules["languages told" if is_known else "languages dealt"] += 1
         language = str(group.language) if is_known else languages[random_languages[row]]
         region = regions[int(choose_weighted(spoken[language], random[2][row : row + 1])[0])]
-        values = (
-            topic or topics.ids[topics.leaves[random_topics[row]]],
-            language,
-            region,
-            group.members,
-            group.messages,
-        )
-        for column, value in zip(rows.values(), values, strict=True):
-            column.append(value)
-    return pa.table(rows)
+        topic = topic or topics.ids[topics.leaves[random_topics[row]]]
+        tags = {"topics": topic, "language": language, "region": region}
+        rows.append({**tags, "members": group.members, "messages": group.messages})
+    return pa.Table.from_pylist(rows)
 
 
 def _nodes(records: Records, rules: Counter[str]) -> tuple[pa.Table, list[str]]:
@@ -299,9 +297,7 @@ def from_groups(tables: Mapping[str, pa.Table]) -> tuple[Summary, GroupCounts]:
     tables: `groups`, the hierarchies `topics` and `languages`, and `nodes`; the topics of a group are a list, or text
         with semicolons
     """
-    for name in ("groups", "topics", "languages", "nodes"):
-        if name not in tables:
-            raise SummaryError("a table is missing", table=name, found=sorted(tables))
+    _require_tables(tables, "groups", "topics", "languages", "nodes")
     axes = tuple(Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in AXES)
     nodes = Nodes.read(tables["nodes"])
     shape = count_shape(axes, len(nodes.regions), "groups")

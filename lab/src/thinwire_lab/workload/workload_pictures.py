@@ -66,7 +66,7 @@ def plot_heat_maps(interests: Interests, title: str, stem: Path) -> list[Path]:
     grid = counts.reshape(-1, *counts.shape[-2:])
     maps = [("all regions", grid.sum(axis=-1)), *((interests.regions[n], grid[..., n]) for n in shown)]
     for panel, (name, counts) in zip(panels, maps, strict=True):
-        # A linear scale would show only the largest counts.
+        # On a linear scale only the largest counts are visible.
         image = panel.imshow(np.log10(1.0 + counts), aspect="auto", origin="lower", cmap="viridis")
         panel.set_title(name, fontsize=10)
         panel.set_xlabel(f"{interests.axes[-1].name}s")

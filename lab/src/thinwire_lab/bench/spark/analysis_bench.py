@@ -1,4 +1,4 @@
-"""Benchmarks of `thinwire analyze` on Spark: beside the same functions in one process, and with growing streams."""
+"""Benchmarks of `thinwire analyze` on Spark: compared with the same functions in one process, and by stream size."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from thinwire.analysis import AnalysisReport, AnalysisRequest, analyze_files
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
 from thinwire_lab.bench.spark.bench_site import all_events
 from thinwire_lab.bench.spark.process_usage import (
     TWO_CORES,
-    Peak,
     ProcessUsage,
     measure_usage,
     race,
@@ -37,14 +36,6 @@ OURS, ALONE = "Spark", "one process"
 MAX_TIME = 2.0
 
 
-class AnalysisSize(NamedTuple):
-    """Time and peak memory of one size."""
-
-    events: int
-    spent: ProcessUsage
-    peak: Peak
-
-
 def analysis(setting: Setting) -> Iterator[Row]:
     """Run both in turn. They must find the same."""
     events = setting.size(EVENTS, QUICK)
@@ -59,44 +50,41 @@ def analysis(setting: Setting) -> Iterator[Row]:
         }
         rounds = setting.size(ROUNDS, 1)
         found = race(methods, rounds, setting.progress, warm=False, alone=[ALONE])
-    trouble = "" if results[OURS] == results[ALONE] else "the results differ"
+    invalid = "" if results[OURS] == results[ALONE] else "the results differ"
     how = (
         f"{events:,} events as JSON lines, {_strategies()} strategies, median of {rounds} rounds in turn on {TWO_CORES}"
     )
     how += f"; events a CPU-second: {rate(events, found[OURS]):,.0f} to {rate(events, found[ALONE]):,.0f}"
     name = "analyze: CPU time to the same functions in one process"
     value = ratio(found[OURS], found[ALONE])
-    yield Row(name, "times", value, high=MAX_TIME, how=how, note=trouble, sound=not trouble)
+    yield Row(name, "times", value, high=MAX_TIME, how=how, invalid=invalid)
 
 
 def growth(setting: Setting) -> Iterator[Row]:
     """Run once for each size."""
     sizes = QUICK_SIZES if setting.quick else SIZES
-    found: list[AnalysisSize] = []
+    found: list[tuple[int, ProcessUsage]] = []
     with spark_session() as spark:
         for number, events in enumerate((min(WARM, sizes[0]), *sizes)):
-            with TemporaryDirectory(prefix="thinwire-bench-") as folder, Peak() as peak:
+            with TemporaryDirectory(prefix="thinwire-bench-") as folder:
                 path = _write_lines(Path(folder), events)
                 usage = measure_usage(partial(_on_spark, spark, path))
             if number:
-                found.append(AnalysisSize(events, usage, peak))
+                found.append((events, usage))
             setting.progress(number / len(sizes))
     for size in found:
-        yield from _size_rows(size)
-    for before, after in pairwise(found):
-        name = f"analyze: CPU time an event with {after.events:,} to that with {before.events:,}"
+        yield from _size_rows(*size)
+    for (fewer, before), (more, after) in pairwise(found):
+        name = f"analyze: CPU time an event with {more:,} to that with {fewer:,}"
         how = f"one run each on {TWO_CORES}, {_strategies()} strategies; 1 is linear"
-        yield Row(name, "times", after.spent.cpu / after.events / (before.spent.cpu / before.events), how=how)
+        yield Row(name, "times", after.cpu / more / (before.cpu / fewer), how=how)
 
 
-def _size_rows(size: AnalysisSize) -> Iterator[Row]:
-    how = f"{1e6 * size.spent.cpu / size.events:,.1f} us an event, {size.spent.wall:,.0f} s on the clock"
-    how += f", one run on {TWO_CORES}"
-    yield Row(f"analyze, {size.events:,} events, {_strategies()} strategies: CPU time", "s", size.spent.cpu, how=how)
-    how = f"the largest Python process below the driver; all processes together {size.peak.all / 1e6:,.0f} MB"
-    yield Row(
-        f"analyze, {size.events:,} events: peak resident memory of a worker", "MB", size.peak.worker / 1e6, how=how
-    )
+def _size_rows(events: int, usage: ProcessUsage) -> Iterator[Row]:
+    how = f"{1e6 * usage.cpu / events:,.1f} us an event, {usage.wall:,.0f} s on the clock, one run on {TWO_CORES}"
+    yield Row(f"analyze, {events:,} events, {_strategies()} strategies: CPU time", "s", usage.cpu, how=how)
+    how = f"the largest Python process below the driver; all processes together {usage.memory / 1e6:,.0f} MB"
+    yield Row(f"analyze, {events:,} events: peak resident memory of a worker", "MB", usage.worker / 1e6, how=how)
 
 
 def _write_lines(folder: Path, events: int) -> Path:

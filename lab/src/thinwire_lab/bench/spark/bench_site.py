@@ -229,21 +229,15 @@ class BenchSite:
         self.ready = folder / "ready.arrow"
         self.counts = EncodedCounts()
 
-    def publish(self) -> None:
-        asyncio.run(self._publish())
-
-    def publish_json(self, topic: str, events: int, together: int) -> None:
-        """Publish the first events of the same stream as JSON."""
-        asyncio.run(self._fill(topic, encode_json(events, topic, together)))
-
-    def record(self) -> None:
-        """Record our log, as `thinwire record` does."""
-        asyncio.run(self._record())
-
-    async def _publish(self) -> None:
+    async def publish(self) -> None:
+        """Publish our log."""
         async with connect(self.url) as bus:
             await bus.register(feed_schema())
         await self._fill(TOPIC, encode_frames(self.events, self.counts))
+
+    async def publish_json(self, topic: str, events: int, together: int) -> None:
+        """Publish the first events of the same stream as JSON."""
+        await self._fill(topic, encode_json(events, topic, together))
 
     async def _fill(self, topic: str, messages: Iterable[BrokerMessage]) -> None:
         async with connect(self.url) as bus:
@@ -253,7 +247,8 @@ class BenchSite:
         if stored != sent:
             raise RuntimeError(f"the broker has stored {stored:,} of {sent:,} messages")
 
-    async def _record(self) -> None:
+    async def record(self) -> None:
+        """Record our log, as `thinwire record` does."""
         with RecordingWriter(self.recording) as out:
             async with connect(self.url) as bus:
                 recorder = Recorder(bus.broker, out, [TOPIC])
@@ -266,7 +261,7 @@ def site(events: int) -> Iterator[BenchSite]:
     """Start a broker and publish our log."""
     with TemporaryDirectory(prefix="thinwire-bench-") as folder, EmbeddedServer() as server:
         system = BenchSite(server.url, Path(folder), events)
-        system.publish()
+        asyncio.run(system.publish())
         yield system
 
 

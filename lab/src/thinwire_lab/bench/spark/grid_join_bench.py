@@ -1,4 +1,4 @@
-"""Benchmark of matching a million events with a million rectangles on Spark, beside the usual grid join.
+"""Benchmark of matching a million events with a million rectangles on Spark, compared with the usual grid join.
 
 Sides are up to 1/250 of the space, so an event lies in four rectangles if they are spread evenly. Crowded: half of both
 lies in a twenty-fifth of the space. Workload: subscriptions and events of the built-in summary, in which a rectangle of
@@ -94,10 +94,10 @@ def match_in_session(
         methods = {name: run(name, method) for name, method in _methods(spark, sets).items()}
         usages = race(methods, sizes.rounds, progress)
     pairs = {name: next(iter(own))[0] for name, own in found.items()}
-    yield from _rows(sizes, pairs, usages, _describe_trouble(found))
+    yield from _rows(sizes, pairs, usages, _describe_invalid(found))
 
 
-def _describe_trouble(found: dict[str, set[tuple[int, int]]]) -> str:
+def _describe_invalid(found: dict[str, set[tuple[int, int]]]) -> str:
     """Return the difference of the results; empty if the methods agree."""
     same = [found[name] for name in (OURS, GRID, USUAL)]
     alike = same[0] == same[1] == same[2] and len(same[0]) == 1
@@ -105,7 +105,7 @@ def _describe_trouble(found: dict[str, set[tuple[int, int]]]) -> str:
 
 
 def _rows(
-    sizes: GridJoinSizes, pairs: dict[str, int], usages: dict[str, list[ProcessUsage]], trouble: str
+    sizes: GridJoinSizes, pairs: dict[str, int], usages: dict[str, list[ProcessUsage]], invalid: str
 ) -> Iterator[Row]:
     common = f"median of {len(usages[OURS])} rounds in turn on {TWO_CORES}"
     size = f"{sizes.rows:,} events x {sizes.rows:,} rectangles"
@@ -114,9 +114,7 @@ def _rows(
         cpu = " to ".join(f"{usages[one][-1].cpu:.1f}" for one in (name, USUAL))
         how = f"{size}, {pairs[OURS]:,} pairs; last round {cpu} CPU-s; {common}"
         title = f"matching, {name}: CPU time to the usual grid join"
-        yield Row(
-            title, "times", ratio(usages[name], usages[USUAL]), high=high, how=how, note=trouble, sound=not trouble
-        )
+        yield Row(title, "times", ratio(usages[name], usages[USUAL]), high=high, how=how, invalid=invalid)
     for name in (CROWDED, WORKLOAD):
         share = pairs[OURS] / pairs[name]
         how = f"{size}, {pairs[name]:,} pairs to {pairs[OURS]:,}; last round {usages[name][-1].cpu:.1f} CPU-s; {common}"

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from statistics import median
 from threading import Event, Thread
 from time import perf_counter, process_time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,60 +20,88 @@ WORKER = "pyspark.daemon"
 
 
 class ProcessUsage(NamedTuple):
-    """Processor seconds of all processes, and seconds by the clock."""
+    """Processor seconds of all processes, seconds by the clock, and peak resident bytes.
+
+    memory: of all processes together; worker: of the largest Python process below this one
+    """
 
     cpu: float
     wall: float
+    memory: int = 0
+    worker: int = 0
 
 
-class Processes:
-    """Processor time of this process and its descendants, including those that have ended.
+class ProcessTree:
+    """Processor time and peak memory of this process and its descendants, sampled in a thread within a block.
 
     The parent of a Python worker of Spark does not wait for it, so the system forgets its time when it ends. The last
     sample of such a worker is kept.
     """
 
     def __init__(self) -> None:
+        self.memory = self.worker_memory = 0
         self._others: dict[tuple[int, float], float] = {}
         self._workers: dict[tuple[int, float], float] = {}
+        self._closed = Event()
+        self._thread = Thread(target=self._sample_repeatedly, daemon=True)
 
-    def sample(self) -> None:
-        """Update the processor time of all processes."""
-        import psutil
+    def __enter__(self) -> Self:
+        self._sample()
+        self._thread.start()
+        return self
 
-        self._others.clear()
-        for process in _tree():
-            try:
-                times, key = process.cpu_times(), (process.pid, process.create_time())
-                worker = key in self._workers or WORKER in process.cmdline()
-            except psutil.Error:
-                continue
-            of_children = times.children_user + times.children_system
-            (self._workers if worker else self._others)[key] = times.user + times.system + of_children
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._thread.join()
+        self._sample()
 
     @property
     def cpu(self) -> float:
-        """Seconds up to the last sample."""
+        """Seconds up to the last sample, including processes that have ended."""
         return sum(self._others.values()) + sum(self._workers.values())
+
+    def _sample_repeatedly(self) -> None:
+        while not self._closed.wait(SAMPLE_INTERVAL):
+            self._sample()
+
+    def _sample(self) -> None:
+        import psutil
+
+        own = psutil.Process()
+        memory = 0
+        self._others.clear()
+        for process in (own, *own.children(recursive=True)):
+            try:
+                times, key, resident = (
+                    process.cpu_times(),
+                    (process.pid, process.create_time()),
+                    process.memory_info().rss,
+                )
+                is_worker = key in self._workers or WORKER in process.cmdline()
+                is_python = process != own and "python" in process.name()
+            except psutil.Error:
+                continue
+            of_children = times.children_user + times.children_system
+            (self._workers if is_worker else self._others)[key] = times.user + times.system + of_children
+            memory += resident
+            self.worker_memory = max(self.worker_memory, resident if is_python else 0)
+        self.memory = max(self.memory, memory)
 
 
 def measure_usage(action: Callable[[], object], *, alone: bool = False) -> ProcessUsage:
     """Return the usage of an action.
 
-    alone: whether it runs in this process only, so that only its own time counts
+    alone: whether it runs in this process only, so that only its own time counts; memory is not measured
     """
     if alone:
         used, started = process_time(), perf_counter()
         action()
         return ProcessUsage(process_time() - used, perf_counter() - started)
-    processes = Processes()
-    processes.sample()
-    used, started = processes.cpu, perf_counter()
-    with _Sampling(processes.sample):
+    with ProcessTree() as processes:
+        used, started = processes.cpu, perf_counter()
         action()
-    wall = perf_counter() - started
-    processes.sample()
-    return ProcessUsage(processes.cpu - used, wall)
+        wall = perf_counter() - started
+    return ProcessUsage(processes.cpu - used, wall, processes.memory, processes.worker_memory)
 
 
 def race(
@@ -120,59 +147,6 @@ def rate(items: int, runs: list[ProcessUsage]) -> float:
     return median(items / run.cpu for run in runs)
 
 
-class _Sampling:
-    """Calls a function repeatedly while it is open."""
-
-    def __init__(self, sample: Callable[[], None]) -> None:
-        self._sample_once = sample
-        self._closed = Event()
-        self._thread = Thread(target=self._sample_repeatedly, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closed.set()
-        self._thread.join()
-
-    def _sample_repeatedly(self) -> None:
-        while not self._closed.wait(SAMPLE_INTERVAL):
-            self._sample_once()
-
-
-class Peak(_Sampling):
-    """Peak resident memory while it is open: of all processes together, and of the largest worker."""
-
-    def __init__(self) -> None:
-        super().__init__(self._sample)
-        self.all = self.worker = 0
-
-    def _sample(self) -> None:
-        import psutil
-
-        total = 0
-        for index, process in enumerate(_tree()):
-            try:
-                memory, name = int(process.memory_info().rss), process.name()
-            except psutil.Error:
-                continue
-            total += memory
-            if index and "python" in name:
-                self.worker = max(self.worker, memory)
-        self.all = max(self.all, total)
-
-
-def _tree() -> list[Any]:
-    """Return this process and its descendants."""
-    import psutil
-
-    own = psutil.Process()
-    return [own, *own.children(recursive=True)]
-
-
 TWO_CORES = "local[2]"
 SHUFFLE_PARTITIONS = 8
 """for every method; the default of 200 is for clusters"""
@@ -180,11 +154,11 @@ MEMORY = "4g"
 
 
 @contextmanager
-def spark_session(master: str = TWO_CORES) -> Iterator[SparkSession]:
-    """Open a session that is stopped at the end."""
+def spark_session(master: str = TWO_CORES, **conf: str) -> Iterator[SparkSession]:
+    """Open a session that is stopped at the end. `conf` has other settings of Spark."""
     from thinwire.spark.session import session
 
-    settings = {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)}
+    settings = {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS), **conf}
     spark = session(master, app="thinwire bench", ship=False, **settings)
     try:
         yield spark

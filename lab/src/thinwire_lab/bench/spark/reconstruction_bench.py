@@ -1,4 +1,4 @@
-"""Benchmark of reconstruction: a table of partial events, beside a window of Spark SQL and a forward fill with NumPy.
+"""Benchmark of reconstruction: partial events, compared with a window of Spark SQL and a forward fill with NumPy.
 
 The references are what a team would do without thinwire; `from_lines` and `from_single` parse JSON out of a log.
 """
@@ -158,7 +158,7 @@ def _checksums(rows: DataFrame) -> tuple[Any, ...]:
     return tuple(rows.agg(F.count("*"), *(F.count(name) for name in VALUES), *sums).collect()[0])
 
 
-def _row(events: int, found: dict[str, list[ProcessUsage]], trouble: str) -> Row:
+def _row(events: int, found: dict[str, list[ProcessUsage]], invalid: str) -> Row:
     better = max((WINDOW, FILL), key=lambda name: rate(events, found[name]))
     rates = ", ".join(f"{name} {rate(events, runs):,.0f}" for name, runs in found.items())
     how = f"{events:,} events of {events // SOURCE_EVENTS:,} sources, {len(VALUES)} columns"
@@ -166,9 +166,7 @@ def _row(events: int, found: dict[str, list[ProcessUsage]], trouble: str) -> Row
     how += f"; events a CPU-second: {rates}; median of {len(found[OURS])} rounds in turn on {TWO_CORES}"
     name = "reconstruction: CPU time to the better of SQL window and NumPy forward fill"
     value = ratio(found[OURS], found[better])
-    return Row(
-        name, "times", value, high=MAX_TIME, how=f"{how}; the better one: {better}", note=trouble, sound=not trouble
-    )
+    return Row(name, "times", value, high=MAX_TIME, how=f"{how}; the better one: {better}", invalid=invalid)
 
 
 BENCHMARKS = [Benchmark("reconstruction", reconstruction)]

@@ -1,10 +1,11 @@
-"""Benchmarks of the Spark source: events per CPU-second beside raw frames and JSON, small batches of a stream, workers.
+"""Benchmarks of the Spark source: events per CPU-second compared with raw frames and JSON, small batches, workers.
 
 All methods read through the same reader and broker, or from recorded files.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,12 +73,12 @@ def run_stream(writer: DataStreamWriter, tries: int) -> None:
 
 def _row(system: BenchSite, reports: list[dict[str, Any]]) -> Row:
     sums = {name: sum(report[name] for report in reports) for name in ("requested", "read", "replayed", "rows")}
-    trouble = "" if sums["rows"] == system.events else f"{sums['rows']:,} rows, not {system.events:,}"
+    invalid = "" if sums["rows"] == system.events else f"{sums['rows']:,} rows, not {system.events:,}"
     how = f"{sums['requested']:,} messages of {FRAMES} frames in {len(reports)} batches on {TWO_CORES}"
     how += f", {system.events:,} events"
     name = f"stream, {TRIGGER_FRAMES:,} frames a trigger: messages read to messages requested"
     value = (sums["read"] + sums["replayed"]) / sums["requested"]
-    return Row(name, "times", value, high=MAX_READ, how=how, note=trouble, sound=not trouble)
+    return Row(name, "times", value, high=MAX_READ, how=how, invalid=invalid)
 
 
 EVENTS, QUICK = 40 * CYCLE_EVENTS, 20_000
@@ -110,15 +111,15 @@ Runs = dict[str, list[ProcessUsage]]
 def source(setting: Setting) -> Iterator[Row]:
     """Run all methods in turn."""
     with site(setting.size(EVENTS, QUICK)) as system, spark_session() as spark:
-        system.publish_json(BATCHED, system.events, system.counts.together)
-        system.publish_json(SINGLE, system.events // SHORTER, 1)
-        system.record()
+        asyncio.run(system.publish_json(BATCHED, system.events, system.counts.together))
+        asyncio.run(system.publish_json(SINGLE, system.events // SHORTER, 1))
+        asyncio.run(system.record())
         _make_ready(spark, system)
         queries = {**_methods(spark, system), **_ready_methods(spark, system)}
-        trouble = _describe_trouble(system, queries, setting)
+        invalid = _describe_invalid(system, queries, setting)
         methods = {name: _drained(query) for name, query in queries.items()}
         found = race(methods, setting.size(ROUNDS, 1), setting.progress)
-    yield from _rows(system, found, trouble)
+    yield from _rows(system, found, invalid)
 
 
 def workers(setting: Setting) -> Iterator[Row]:
@@ -170,7 +171,7 @@ def _drained(query: Callable[[], DataFrame]) -> Callable[[], None]:
     return lambda: drain(query())
 
 
-def _describe_trouble(system: BenchSite, queries: dict[str, Callable[[], DataFrame]], setting: Setting) -> str:
+def _describe_invalid(system: BenchSite, queries: dict[str, Callable[[], DataFrame]], setting: Setting) -> str:
     """Return why the results are not valid: the methods have read different rows, or the stream has too few frames."""
     expected = dict.fromkeys((OURS, FILES, OWN, LINES, READY, READY_OWN), system.events)
     expected |= {
@@ -190,7 +191,7 @@ def _describe_trouble(system: BenchSite, queries: dict[str, Callable[[], DataFra
     return f"{share:.3f} frames an event, not {SHARE:g}" if share < SHARE and not setting.quick else ""
 
 
-def _rows(system: BenchSite, found: Runs, trouble: str) -> Iterator[Row]:
+def _rows(system: BenchSite, found: Runs, invalid: str) -> Iterator[Row]:
     counts = system.counts
     items = dict.fromkeys(found, counts.events)
     items |= {SOURCE_FRAMES: counts.frames, MESSAGES: counts.frames, SINGLES: counts.events // SHORTER}
@@ -214,7 +215,7 @@ def _rows(system: BenchSite, found: Runs, trouble: str) -> Iterator[Row]:
         value = median((items[ours] / mine.cpu) / (items[reference] / other.cpu) for mine, other in pairs)
         how = f"{rates[ours]:,.0f} events to {rates[reference]:,.0f} a CPU-second; {common}"
         name = f"{titles[ours]}: events a CPU-second to {titles[reference]}"
-        return Row(name, "times", value, low=low, how=how, note=trouble, sound=not trouble)
+        return Row(name, "times", value, low=low, how=how, invalid=invalid)
 
     yield from (row(*comparison) for comparison in COMPARISONS)
 

@@ -1,7 +1,8 @@
 """Benchmarks of wide-area workloads on Spark: generation at growing sizes, and assignment of subscribers to brokers.
 
-Generation runs in a process of its own, with a driver of one gigabyte; memory is that of all its descendants. Quick
-runs have no required results: with a dozen brokers there is little to gain, and the start of a job outweighs the rows.
+Generation runs in a process of its own, with a driver of one gigabyte. Memory is that of this process and all its
+descendants. Quick runs have no required results, because a dozen brokers allow only small gains and most of the time is
+the start of a job.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.spark.process_usage import TWO_CORES, Peak, ProcessUsage, measure_usage, spark_session
+from thinwire_lab.bench.spark.process_usage import TWO_CORES, ProcessUsage, measure_usage, spark_session
 from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 from thinwire_lab.workload.assignment.broker_assignment import policies
 from thinwire_lab.workload.builtin_summary import builtin
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 MAX_MINUTES, MAX_GIGABYTES = 5, 4
 MAX_LOSS, MAX_GAIN_RATIO = 1.1, 0.8
-"""a joint policy may be worse by the first factor in one measure, and must be better by the second in the other"""
+"""limits of a joint policy relative to a policy with one aim: its aim at most 1.1 times, the other measure at most 0.8
+times"""
 
 
 class WorkloadSizes(NamedTuple):
@@ -54,11 +56,10 @@ QUICK = WorkloadSizes((4_000, 20_000), 4_000, 4_000, 12)
 
 
 class WorkloadSize(NamedTuple):
-    """Rows of each kind, usage, and peak memory in bytes."""
+    """Rows of each kind, and the usage of their generation."""
 
     rows: int
     usage: ProcessUsage
-    memory: int
 
 
 def generation(setting: Setting) -> Iterator[Row]:
@@ -78,7 +79,9 @@ def generation_rows(found: Sequence[WorkloadSize], judged: bool = True) -> Itera
         name = f"generate, {size.rows:,} subscriptions and events"
         yield Row(f"{name}: on the clock", "s", size.usage.wall, high=60.0 * MAX_MINUTES if last else None, how=how)
         high = 1000.0 * MAX_GIGABYTES if last else None
-        yield Row(f"{name}: peak memory of all processes", "MB", size.memory / 1e6, high=high, how=f"on {TWO_CORES}")
+        yield Row(
+            f"{name}: peak memory of all processes", "MB", size.usage.memory / 1e6, high=high, how=f"on {TWO_CORES}"
+        )
     for before, after in pairwise(found):
         name = f"generate: CPU time a row with {after.rows:,} to that with {before.rows:,}"
         value = after.usage.cpu / after.rows / (before.usage.cpu / before.rows)
@@ -86,13 +89,8 @@ def generation_rows(found: Sequence[WorkloadSize], judged: bool = True) -> Itera
 
 
 def _generate_alone(sizes: WorkloadSizes) -> list[WorkloadSize]:
-    from thinwire.spark.session import session
-
-    spark = session(TWO_CORES, app="thinwire bench", ship=False, **{"spark.driver.memory": "1g"})
-    try:
+    with spark_session(**{"spark.driver.memory": "1g"}) as spark:
         return measure_generation(spark, sizes)
-    finally:
-        spark.stop()
 
 
 def measure_generation(spark: SparkSession, sizes: WorkloadSizes) -> list[WorkloadSize]:
@@ -102,9 +100,9 @@ def measure_generation(spark: SparkSession, sizes: WorkloadSizes) -> list[Worklo
     found = []
     for rows in (sizes.warm, *sizes.generated):
         recipe = Recipe(subscriptions=rows, events=rows, brokers=sizes.brokers, seed=7)
-        with TemporaryDirectory(prefix="thinwire-bench-") as folder, Peak() as peak:
+        with TemporaryDirectory(prefix="thinwire-bench-") as folder:
             usage = measure_usage(partial(generate, spark, builtin(), recipe, Path(folder) / "wide"))
-        found.append(WorkloadSize(rows, usage, peak.all))
+        found.append(WorkloadSize(rows, usage))
     return found[1:]
 
 
@@ -150,7 +148,8 @@ def _gain_row(
 ) -> Row:
     high = MAX_GAIN_RATIO if judged else None
     if not values:
-        return Row(title, "times", high=high, how=how, note="no joint policy is within that", sound=not judged)
+        missing = "no joint policy is within that"
+        return Row(title, "times", None, None, high, how, *("", missing) if judged else (missing, ""))
     best = min(values, key=lambda name: values[name])
     costs = ", ".join(f"{name}: {found[name].wasted:.2f} wasted, p90 {found[name].p90:.1f} ms" for name in
                      ("proximity", best, "interest"))  # fmt: skip

@@ -1,7 +1,7 @@
-"""Failover of edge hosts: the rate of one topic triples, or a host is killed, and latency limits hold again.
+"""Failover of edge hosts: seconds until latency limits hold again after the rate of a topic tripled or a host failed.
 
 Twelve topics run on emulated hosts with stretched time: a message takes a tenth of a second instead of the published
-few hundredths, so that the overhead of the machine counts less. Brokers, hosts, leases, logs and moves are real.
+few hundredths, so that the overhead of the machine has less influence. Brokers, hosts, leases, logs and moves are real.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
 from thinwire.edge.assignment import find_running_hosts, propose_hosts
 from thinwire.edge.placement_files import read_model
 from thinwire.placement.hosts import Vector
+from thinwire_lab.live.background_tasks import background_task, report_progress
 from thinwire_lab.live.edge.edge_load import Collector, EdgeDelivery, TopicStream, schedule, send
 from thinwire_lab.live.live_system import LiveSystem
 
 TOPICS, HOSTS, CORES, MAX_TOPICS = 12, 3, 2, 6
 RATE, INTERVAL, MAX_P90 = 2.5, 0.1, 1.0
 WINDOW = 10.0
-"""seconds of messages over which the p90 is computed: in shorter windows one burst would be more than a tenth"""
+"""seconds of messages over which the p90 is computed: a burst is more than a tenth of a shorter window"""
 SHORT_WINDOW = 5.0
-"""a shorter window, reported beside"""
+"""a shorter window, whose result is only reported"""
 MAX_LATENESS = 0.25
-"""seconds by which one message in a hundred may be sent late; beyond that other load disturbed the run"""
+"""p99 of the seconds by which messages are sent late, above which a run counts as disturbed by other load"""
 LEAD = 1.0
 
 Progress = Callable[[float], None]
@@ -41,10 +42,10 @@ class EdgeRecovery:
     broken: whether a latency limit was broken after the incident
     restored: until all limits hold to the end of the run; restored_short: the same with shorter windows
     taken_over: until every topic of the killed host has a result again
-    alone: until the limit of the topic with the tripled rate holds if it has a host to itself from the incident on; no
-    controller is faster
+    alone: until the limit of the topic with the tripled rate holds if it has a host to itself from the incident on,
+        which is the fastest possible reaction
     lost, repeated: messages without a result, and results that arrived twice
-    moved: topics that were moved; lateness: seconds within which 99 of 100 messages were sent
+    moved: topics that were moved; lateness: p99 of the seconds by which messages were sent late
     """
 
     messages: int
@@ -66,7 +67,7 @@ class EdgeRecovery:
 async def triple_rate(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
     """Triple the rate of one topic after `before` seconds, for the remaining `after` seconds."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", generator)) for name in _names()]
+    streams = _streams(before + after, generator)
     more = before + schedule(2 * RATE, after, "poisson", generator)
     streams[0] = TopicStream(streams[0].topic, np.sort(np.concatenate([streams[0].times, more])))
     found = await _run(streams, before, after, progress)
@@ -76,19 +77,18 @@ async def triple_rate(before: float, after: float, seed: int, progress: Progress
 
 async def kill_host(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
     """Kill a host with SIGKILL after `before` seconds. It is not restarted."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", generator)) for name in _names()]
+    streams = _streams(before + after, np.random.Generator(np.random.PCG64(seed)))
     return await _run(streams, before, after, progress, kill=True)
 
 
+def _streams(seconds: float, generator: np.random.Generator) -> list[TopicStream]:
+    return [TopicStream(name, schedule(RATE, seconds, "poisson", generator)) for name in _names()]
+
+
 def find_restored(
-    deliveries: Mapping[str, Sequence[EdgeDelivery]],
-    since: float,
-    end: float,
-    limit: float = MAX_P90,
-    window: float = WINDOW,
+    deliveries: Mapping[str, Sequence[EdgeDelivery]], since: float, end: float, window: float = WINDOW
 ) -> float | None:
-    """Return the seconds from `since` until the p90 of every topic is within the limit in all windows to the end.
+    """Return the seconds from `since` until the p90 of every topic is within `MAX_P90` in all windows to the end.
 
     >>> slow = [EdgeDelivery(float(due), 3.0 if 10 <= due < 14 else 0.2) for due in range(60)]
     >>> find_restored({"a": slow}, since=8.0, end=60.0)  # the p90 allows one slow message in ten
@@ -98,14 +98,14 @@ def find_restored(
     """
     steps = int(end - window - since)
     starts = [since + step for step in range(steps + 1)]
-    held = [all(_is_within(own, start, limit, window) for own in deliveries.values()) for start in starts]
+    held = [all(_is_held(own, start, window) for own in deliveries.values()) for start in starts]
     if not held or not held[-1]:
         return None
     return float(max((step + 1 for step, good in enumerate(held) if not good), default=0))
 
 
 def serve_alone(times: Vector, since: float) -> list[EdgeDelivery]:
-    """Return the deliveries of messages that have a worker to themselves from `since` on.
+    """Return the deliveries of messages that are due from `since` on, if one worker processes no others.
 
     >>> [round(delivery.latency, 2) for delivery in serve_alone(np.array([1.0, 2.0, 2.05, 2.3]), since=1.5)]
     [0.1, 0.15, 0.1]
@@ -117,9 +117,9 @@ def serve_alone(times: Vector, since: float) -> list[EdgeDelivery]:
     return found
 
 
-def _is_within(deliveries: Sequence[EdgeDelivery], start: float, limit: float, window: float) -> bool:
+def _is_held(deliveries: Sequence[EdgeDelivery], start: float, window: float) -> bool:
     latencies = sorted(delivery.latency for delivery in deliveries if start <= delivery.due < start + window)
-    return not latencies or latencies[math.ceil(0.9 * len(latencies)) - 1] <= limit
+    return not latencies or latencies[math.ceil(0.9 * len(latencies)) - 1] <= MAX_P90
 
 
 class EdgeSystem(LiveSystem):
@@ -132,8 +132,7 @@ class EdgeSystem(LiveSystem):
             *(self.make_worker("edge host", f"host {n}", about=host, emulated=True) for n, host in enumerate(hosts, 1))
         )
         self.controller = Controller(self.hub, read_model(None), k=MAX_TOPICS)
-        task = asyncio.create_task(self.controller.run())
-        self.resources.push_async_callback(_cancel, task)
+        await self.resources.enter_async_context(background_task(self.controller.run()))
 
     async def place_topics(self) -> dict[str, str]:
         """Place the topics on as few hosts as the model allows. Return the host of each topic."""
@@ -157,13 +156,14 @@ async def _run(
         start = time.time() + LEAD
         incident = start + before
         victim = placed[_names()[0]] if kill else ""
-        async with Collector(system.hub, _names()) as collector:
+        async with (
+            Collector(system.hub, _names()) as collector,
+            background_task(report_progress(progress, before + after, LEAD)),
+        ):
             killing = asyncio.create_task(system.kill_host(victim, incident)) if kill else None
-            reporting = asyncio.create_task(_report_progress(progress, start, before + after))
             lateness = await send(system.hub, streams, start)
             expected = sum(len(stream.times) for stream in streams)
             await collector.wait_for(expected, timeout=2 * after)
-            reporting.cancel()
             if killing is not None:
                 await killing
         orphans = [topic for topic, host in placed.items() if host == victim]
@@ -194,14 +194,3 @@ def _find_takeover(deliveries: Mapping[str, Sequence[EdgeDelivery]], since: floa
 
 def _names() -> list[str]:
     return [f"topic-{number:02d}" for number in range(TOPICS)]
-
-
-async def _report_progress(progress: Progress, start: float, seconds: float) -> None:
-    while True:
-        progress(min(1.0, max(0.0, time.time() - start) / seconds))
-        await asyncio.sleep(0.5)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -1,6 +1,6 @@
 """Load of edge topics with a schedule that is fixed in advance, and edge hosts as processes.
 
-Latency counts from the instant at which a message is due, also if it is sent late.
+Latency is counted from the instant at which a message is due, also if it is sent late.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from thinwire.edge.edge_host import running_host
 from thinwire.edge.topic_worker import ProcessWorker, TopicWorker, WorkerOutcome
 from thinwire.ledger.histogram import Histogram
 from thinwire.placement.hosts import Vector
+from thinwire_lab.live.background_tasks import cancel_tasks
 from thinwire_lab.live.edge.host_emulation import emulated_workers
 from thinwire_lab.live.service_roles import ServiceRole
 from thinwire_lab.placement.queue_simulator import Arrivals
@@ -86,9 +87,7 @@ class Collector:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
 
     @property
     def count(self) -> int:

@@ -16,8 +16,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
 from thinwire.edge import EdgeHostDocument, EdgePublisher, EdgeTopic, apply, read_edge
 from thinwire.edge.edge_host import edge_node, edge_server
@@ -49,7 +49,7 @@ async def taxi_city(taxis: int = 60, seconds: int = 5, regions: int = 2, seed: i
     homes = {region: HOSTS[number % len(HOSTS)] for number, region in enumerate(busiest)}
     async with AsyncExitStack() as resources:
         server = await resources.enter_async_context(EmbeddedServer(leaves=0))
-        hub = await _connect(server.url, resources)
+        hub, _ = await open_broker(read_url(server.url), {}, resources)
         near = {name: await _start_host(hub, name, server, resources) for name in HOSTS}
         await apply(
             hub, [_topic(*home) for home in homes.items()], {_gps(region): home for region, home in homes.items()}
@@ -69,17 +69,12 @@ def _topic(region: str, home: str) -> EdgeTopic:
     return EdgeTopic(gps, "taxi_regions:aggregated", 10.0, 0.001, output=update, upstream="results", host=home)
 
 
-async def _connect(url: str, resources: AsyncExitStack) -> Broker:
-    broker = await connect(url)
-    resources.push_async_callback(broker.close)
-    return broker
-
-
 async def _start_host(hub: Broker, name: str, server: EmbeddedServer, resources: AsyncExitStack) -> Broker:
     """Start a host. Return a connection to its own broker, as taxis have."""
     own = await resources.enter_async_context(edge_server(name, server.leaf_url))
     await resources.enter_async_context(edge_node(hub, EdgeHostDocument(name), own, path=[FUNCTIONS]))
-    return await _connect(own.url, resources)
+    broker, _ = await open_broker(read_url(own.url), {}, resources)
+    return broker
 
 
 async def _publish(near: dict[str, Broker], homes: dict[str, str], events: list[Any]) -> None:

@@ -58,31 +58,14 @@ class EventSample(NamedTuple):
         return begin, end
 
 
-class AssignmentPopulation(NamedTuple):
-    """Subscriptions, brokers, and a sample of events.
-
-    low, high: corners of the rectangles, one row per subscription
-    locations, brokers: points in the network
-    events: points in the event space
-    """
-
-    low: Floats
-    high: Floats
-    locations: Floats
-    brokers: Floats
-    events: Floats
-
-    def check(self) -> None:
-        """Raise an error for inconsistent sizes."""
-        _check(self.low, self.high, self.locations, self.brokers, self.events)
-
-
 class GroupDemands(NamedTuple):
     """Groups of subscriptions, brokers, and a sample of events.
 
+    low, high: corners of the rectangles, one row per group
     weight: number of subscriptions of each group
     nearest: nearest broker of each group; distance: mean distance from it
     centres: mean location of each group
+    brokers: points in the network; events: points in the event space
     """
 
     low: Floats
@@ -95,8 +78,10 @@ class GroupDemands(NamedTuple):
     events: Floats
 
     def check(self) -> None:
-        """Raise an error for inconsistent sizes."""
-        _check(self.low, self.high, self.centres, self.brokers, self.events)
+        """Raise an error if there are no groups, no brokers or no events."""
+        counts = {"groups": len(self.low), "brokers": len(self.brokers), "events": len(self.events)}
+        if not all(counts.values()):
+            raise ConfigError("needs at least one group, one broker and one event", **counts)
 
     @property
     def p90_distance(self) -> float:
@@ -117,33 +102,6 @@ def group_keys(low: Floats, high: Floats, nearest: Rows) -> NDArray[np.void]:
     """Return sortable keys of groups, as bytes: rectangle and nearest broker."""
     both = np.hstack([low, high, nearest[:, None].astype(np.float64)]) + 0.0  # -0.0 becomes 0.0
     return np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
-
-
-def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
-    """Return the groups of a population, and the group of each subscription."""
-    population.check()
-    nearest, latency = nearest_brokers(population.locations, population.brokers)
-    _, first, group_of = np.unique(
-        group_keys(population.low, population.high, nearest), return_index=True, return_inverse=True
-    )
-    weight = np.bincount(group_of).astype(np.float64)
-    centres = (
-        np.stack([np.bincount(group_of, coordinates) for coordinates in population.locations.T], axis=1)
-        / weight[:, None]
-    )
-    distance = np.bincount(group_of, latency) / weight
-    groups = (population.low[first], population.high[first], weight, nearest[first], distance, centres)
-    return GroupDemands(*groups, population.brokers, population.events), group_of
-
-
-def _check(low: Floats, high: Floats, locations: Floats, brokers: Floats, events: Floats) -> None:
-    if len(low) != len(locations) or low.shape != high.shape:
-        raise ConfigError(
-            "each subscription needs one rectangle and one location", rectangles=len(low), locations=len(locations)
-        )
-    counts = {"subscriptions": len(low), "brokers": len(brokers), "events": len(events)}
-    if not all(counts.values()):
-        raise ConfigError("needs at least one subscription, one broker and one event", **counts)
 
 
 QUANTILES = (0.5, 0.9, 0.99)
@@ -187,25 +145,20 @@ def broker_load(groups: GroupDemands, chosen: Rows) -> BrokerLoad:
     begin, end = sets.ranges(groups.low, groups.high)
     needed = np.zeros((brokers, sets.until.shape[2]), dtype=np.uint64)
     useful = count_useful(sets.until, begin, end, chosen, needed) / events
-    delivered = _delivered(sets, begin, end, chosen, brokers) / events
+    boxes = zip(*super_interests(sets, brokers, chosen, begin, end), strict=True)
+    delivered = sum(int(count_events(sets.until, low, high)) for low, high in boxes) / events
     loads = np.bincount(chosen, groups.weight, minlength=brokers)
     return BrokerLoad(delivered, delivered - useful, float(loads.max() / loads.mean()))
 
 
-def compute_costs(
-    population: AssignmentPopulation, groups: GroupDemands, group_of: Rows, chosen: Rows
-) -> AssignmentCosts:
-    """Return the costs of an assignment of groups, with the latency of each subscription."""
-    latency = np.linalg.norm(population.locations - population.brokers[chosen[group_of]], axis=1)
-    return broker_load(groups, chosen).costs(np.quantile(latency, QUANTILES))
-
-
-def _delivered(sets: EventSample, begin: Positions, end: Positions, chosen: Rows, brokers: int) -> int:
-    """Return the number of events in the super-interests of all brokers."""
+def super_interests(
+    sets: EventSample, brokers: int, chosen: Rows, begin: Positions, end: Positions
+) -> tuple[Positions, Positions]:
+    """Return the begin and the end of the super-interest of each broker."""
     begins, ends = empty_super_interests(sets, brokers)
     np.minimum.at(begins, chosen, begin)
     np.maximum.at(ends, chosen, end)
-    return sum(int(count_events(sets.until, low, high)) for low, high in zip(begins, ends, strict=True))
+    return begins, ends
 
 
 def empty_super_interests(sets: EventSample, brokers: int) -> tuple[Positions, Positions]:

@@ -1,11 +1,10 @@
 """Policies that assign subscribers to brokers.
 
-By proximity: each subscriber gets the nearest broker. The super-interest of a broker, the box around all its
-    rectangles,
-then covers nearly all events. By interest: subscribers with similar interests share a broker, independently of latency.
-Jointly: like by interest, but with a latency limit and a price of latency in events. It starts once with empty
-super-interests and once with those of the assignment by interest, each moved to the broker nearest to its subscribers,
-and returns the better result.
+By proximity: each subscriber gets the nearest broker. The super-interest of a broker, the box around all of its
+rectangles, then covers nearly all events. By interest: subscribers with similar interests share a broker, independently
+of latency. Jointly: like by interest, but with a latency limit and a price of latency in events. The joint policy runs
+twice and returns the result with fewer wasted deliveries. One run starts with the super-interests of a joint
+assignment, the other with those of the assignment by interest, each moved to the broker nearest to its subscribers.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from thinwire_lab.workload.assignment.assignment_costs import (
     Positions,
     broker_load,
     empty_super_interests,
+    super_interests,
 )
 from thinwire_lab.workload.assignment.assignment_kernels import assign_groups, sum_distances, swap_brokers
 from thinwire_lab.workload.random_rows import Floats, Rows
@@ -57,15 +57,9 @@ def assign_jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, 
     nearest_distance = np.linalg.norm(groups.centres - groups.brokers[groups.nearest], axis=1)
     # The factor keeps the nearest broker within the limit in spite of rounding.
     limits = np.maximum(limit, nearest_distance * (1 + 1e-9))
-    first = assignment.assign(limits, price)
-    results = [
-        assignment.assign(limits, price, assignment.super_interests(first)),
-        assignment.assign(
-            limits,
-            price,
-            assignment.super_interests(_move_to_subscribers(groups, assign_by_interest(groups, max_load=max_load))),
-        ),
-    ]
+    similar = _move_to_subscribers(groups, assign_by_interest(groups, max_load=max_load))
+    starts = (assignment.assign(limits, price), similar)
+    results = [assignment.assign(limits, price, assignment.super_interests(start)) for start in starts]
     return min(results, key=lambda chosen: broker_load(groups, chosen).wasted)
 
 
@@ -102,10 +96,7 @@ class _SequentialAssignment:
 
     def super_interests(self, chosen: Rows) -> tuple[Positions, Positions]:
         """Return the super-interests of an assignment."""
-        begins, ends = empty_super_interests(self.sets, len(self.groups.brokers))
-        np.minimum.at(begins, chosen, self.begin)
-        np.maximum.at(ends, chosen, self.end)
-        return begins, ends
+        return super_interests(self.sets, len(self.groups.brokers), chosen, self.begin, self.end)
 
 
 PolicyKind = Literal["proximity", "interest", "joint"]

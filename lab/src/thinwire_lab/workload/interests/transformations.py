@@ -218,7 +218,6 @@ def with_noise(low: Floats, high: Floats, noise: float, seed: int, rows: Rows) -
     low, high: one row per rectangle, one column per dimension
     noise: from 0 (no change) to 1
     """
-    check_noise(noise)
     if noise == 0.0:
         return low, high
     corners = []
@@ -226,12 +225,6 @@ def with_noise(low: Floats, high: Floats, noise: float, seed: int, rows: Rows) -
         shift = np.stack([uniforms(seed, name, rows, dimension) for dimension in range(low.shape[1])], axis=1)
         corners.append(corner + noise * (high - low) * (shift - 0.5))
     return np.minimum(*corners), np.maximum(*corners)
-
-
-def check_noise(noise: float) -> None:
-    """Raise an error for noise that could exchange the corners of a rectangle."""
-    if not 0.0 <= noise <= 1.0:
-        raise ConfigError("noise must be from 0 to 1", noise=noise, lowest=0, highest=1)
 
 
 def remove_hot(interests: Interests, top: int) -> Interests:

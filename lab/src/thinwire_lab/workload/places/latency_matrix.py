@@ -23,7 +23,6 @@ class Accuracy(NamedTuple):
     median: float
     p90: float
     stress: float
-    pairs: int
 
 
 def symmetric(matrix: NDArray[Any]) -> Floats:
@@ -63,10 +62,10 @@ def accuracy(points: Floats, latencies: Floats) -> Accuracy:
     pairs = np.triu(~np.isnan(latencies), 1)
     truth, estimate = latencies[pairs], distances(points)[pairs]
     if not truth.size:
-        return Accuracy(0.0, 0.0, 0.0, 0)
+        return Accuracy(0.0, 0.0, 0.0)
     error = np.abs(estimate - truth) / truth
     stress = float(np.sqrt(np.sum((estimate - truth) ** 2) / np.sum(truth**2)))
-    return Accuracy(float(np.median(error)), float(np.quantile(error, 0.9)), stress, int(truth.size))
+    return Accuracy(float(np.median(error)), float(np.quantile(error, 0.9)), stress)
 
 
 def distances(points: Floats) -> Floats:

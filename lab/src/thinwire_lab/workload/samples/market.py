@@ -68,8 +68,6 @@ class Stock:
     """One symbol; `source` is its index."""
 
     def __init__(self, seed: int, source: int = 0) -> None:
-        self.seed = seed
-        self.source = source
         self.name = _symbol(source)
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
         price, volatility, activity, _ = self._random_numbers(1)[0, :4]
@@ -108,7 +106,7 @@ class Stock:
         return np.stack([cents[:, 0], cents.max(axis=1), cents.min(axis=1), cents[:, -1]], axis=1)
 
     def _moves(self, random: NDArray[np.float64]) -> Integers:
-        """Return price moves; a sum of twelve uniform numbers approximates a normal one."""
+        """Return price moves. A sum of twelve uniform numbers approximates a normal one."""
         rows = len(random)
         normal = random[:, : 12 * _MOVES].reshape(rows, _MOVES, 12).sum(axis=2) - 6.0
         minute = (self._minute + np.arange(rows)) % DAY_MINUTES

@@ -14,6 +14,7 @@ same stream on each machine.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -90,10 +91,10 @@ Metres = NDArray[np.int64]
 
 
 class Fleet:
-    """Taxis. A taxi depends on its index and the seed, not on the number of taxis."""
+    """Taxis. The route of a taxi depends on its index and the seed, not on the number of taxis."""
 
     def __init__(self, seed: int, sources: int) -> None:
-        self.seed, self.sources = seed, sources
+        self.sources = sources
         self._words = [np.random.PCG64(np.random.SeedSequence([seed, taxi])) for taxi in range(sources)]
         self._names = [f"taxi-{taxi + 1:05d}" for taxi in range(sources)]
         self._positions = self._draw_corners(np.arange(sources))
@@ -124,7 +125,7 @@ class Fleet:
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
     def _drive(self) -> None:
-        """Move along one street until level with the destination, then along the other; then wait and set a new one."""
+        """Move along one street, then along the other to the destination; then wait and draw a new destination."""
         arrived = (self._positions == self._destinations).all(axis=0)
         self._waits[arrived] -= 1
         ready = np.flatnonzero(arrived & (self._waits <= 0))
@@ -157,8 +158,8 @@ def batches(events: int, seed: int = 1, sources: int = 100) -> Iterator[pa.Recor
     >>> [batch.num_rows for batch in batches(250, seed=1, sources=100)]
     [250]
     """
-    for name, value, lowest, highest in (("events", events, 0, None), ("sources", sources, 1, MAX_SOURCES)):
-        if value < lowest or (highest is not None and value > highest):
+    for name, value, lowest, highest in (("events", events, 0, math.inf), ("sources", sources, 1, MAX_SOURCES)):
+        if not lowest <= value <= highest:
             raise ConfigError("out of range", field=name, value=value, lowest=lowest, highest=highest)
     return _blocks(Fleet(seed, sources), events)
 

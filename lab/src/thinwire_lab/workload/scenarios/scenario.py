@@ -1,7 +1,7 @@
 """Scenarios: topics that change over time and their subscribers, read from TOML.
 
-Due times of events follow from the rate alone, not from the duration of any operation: a publisher that falls behind
-is late for all events that are due meanwhile.
+Due times of events depend on the rate only, not on the duration of any operation. A publisher that falls behind is late
+for all events that become due until it has caught up.
 
 >>> RateCurve(((0.0, 0.0), (10.0, 4.0))).instants(10.0).round(2).tolist()[:4]
 [1.58, 2.74, 3.54, 4.18]
@@ -28,9 +28,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclasses_field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NoReturn, get_args
 
@@ -173,10 +174,8 @@ MAX_SUBSCRIBERS = 10_000
 MAX_SHAPES = 8
 MAX_POINTS = 1_000
 
-_TOP = ("name", "duration", "seed", "settle", "topics", "subscribers")
-_TOPIC = ("source", "rate", "sources", "publishers", "arrivals", "drift", "shapes", "settings")
-_OPTIONS = ("tolerance", "default_tolerance", "properties", "sources", "where", "emit", "exact")
-_AUDIENCE = ("topic", "count", "interests", *_OPTIONS)
+Check = Callable[[Any, str], Any]
+"""returns the value of a field, or raises an error with the path of the field"""
 
 
 def read_scenario(text: str) -> Scenario:
@@ -187,59 +186,76 @@ def read_scenario(text: str) -> Scenario:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
         raise ScenarioError(f"not TOML: {problem}") from None
-    _check_fields(document, _TOP, "")
-    topics = tuple(_topic(name, value) for name, value in _table(document.get("topics"), "topics").items())
+    fields = _read_fields(document, "", _SCENARIO, required=("topics", "duration"))
+    topics = {name: _read_topic(name, value) for name, value in fields.pop("topics").items()}
     if not topics:
         _refuse("topics", "at least one topic, such as [topics.market]", {})
-    by_name = {topic.name: topic for topic in topics}
-    audiences = tuple(_audience(index, value, by_name) for index, value in enumerate(_list(document)))
+    tables = enumerate(fields.pop("subscribers", []))
+    audiences = tuple(_read_audience(f"subscribers[{index}]", value, topics) for index, value in tables)
     if sum(audience.count for audience in audiences) > MAX_SUBSCRIBERS:
         _refuse("subscribers", f"at most {MAX_SUBSCRIBERS} in total", sum(audience.count for audience in audiences))
-    return Scenario(
-        _text(document.get("name", "scenario"), "name"),
-        _number(document.get("duration"), "duration", 0.1, MAX_DURATION),
-        topics,
-        audiences,
-        _integer(document.get("seed", 0), "seed", 0, 1 << 62),
-        _number(document.get("settle", 1.0), "settle", 0.1, 600.0),
-    )
+    return Scenario(**{"name": "scenario", **fields}, topics=tuple(topics.values()), audiences=audiences)
 
 
-def _topic(name: str, value: Any) -> ScenarioTopic:
+def _read_topic(name: str, value: Any) -> ScenarioTopic:
     path = f"topics.{name}"
-    table = _table(value, path)
-    _check_fields(table, _TOPIC, f"{path}.")
-    source = _choice(table.get("source"), f"{path}.source", get_args(Source))
+    fields = _read_fields(_table(value, path), f"{path}.", _TOPIC, required=("source", "rate"))
+    is_workload = fields["source"] == "workload"
     for field in ("drift", "shapes"):
-        if field in table and source != "workload":
-            _refuse(f"{path}.{field}", 'left out, or the source "workload"', table[field])
-    if "sources" in table and source == "workload":
-        _refuse(f"{path}.sources", "left out: the generated workload has its regions as sources", table["sources"])
-    return ScenarioTopic(
-        name,
-        source,
-        _curve(table.get("rate"), f"{path}.rate"),
-        _integer(table.get("sources", 1), f"{path}.sources", 1, 1_000),
-        _integer(table.get("publishers", 1), f"{path}.publishers", 1, MAX_PUBLISHERS),
-        _choice(table.get("arrivals", "even"), f"{path}.arrivals", get_args(Arrivals)),
-        _number(table.get("drift", 0), f"{path}.drift", 0.0, 1.0),
-        _integer(table.get("shapes", 1), f"{path}.shapes", 1, MAX_SHAPES),
-        _table(table.get("settings", {}), f"{path}.settings"),
-    )
+        if field in fields and not is_workload:
+            _refuse(f"{path}.{field}", 'left out, or the source "workload"', fields[field])
+    if "sources" in fields and is_workload:
+        _refuse(f"{path}.sources", "left out: the generated workload has its regions as sources", fields["sources"])
+    return ScenarioTopic(name, **fields)
 
 
-def _audience(index: int, value: Any, topics: Mapping[str, ScenarioTopic]) -> Audience:
-    path = f"subscribers[{index}]"
-    table = _table(value, path)
-    _check_fields(table, _AUDIENCE, f"{path}.")
-    topic = _choice(table.get("topic"), f"{path}.topic", tuple(topics))
-    interests = table.get("interests", False)
-    if not isinstance(interests, bool):
-        _refuse(f"{path}.interests", "true or false", interests)
-    if interests and ("where" in table or topics[topic].source != "workload"):
-        _refuse(f"{path}.interests", 'without `where`, on a topic of the source "workload"', interests)
-    options = {name: table[name] for name in _OPTIONS if name in table}
-    return Audience(topic, _integer(table.get("count", 1), f"{path}.count", 1, MAX_SUBSCRIBERS), interests, options)
+def _read_audience(path: str, value: Any, topics: Mapping[str, ScenarioTopic]) -> Audience:
+    checks: dict[str, Check] = {"topic": partial(_choice, choices=topics), **_AUDIENCE}
+    fields = _read_fields(_table(value, path), f"{path}.", checks, required=("topic",))
+    options = {name: fields.pop(name) for name in _OPTIONS if name in fields}
+    if fields.get("interests") and ("where" in options or topics[fields["topic"]].source != "workload"):
+        _refuse(f"{path}.interests", 'without `where`, on a topic of the source "workload"', True)
+    return Audience(**fields, options=options)
+
+
+def _read_fields(table: Mapping[str, Any], prefix: str, checks: Mapping[str, Check], required: Collection[str]) -> Any:
+    """Return the checked fields of a table by name, without optional ones that are missing."""
+    unknown = sorted(table.keys() - checks.keys())
+    if unknown:
+        raise ScenarioError("unknown field", field=f"{prefix}{unknown[0]}", choose_from=sorted(checks))
+    present = {name: check for name, check in checks.items() if name in table or name in required}
+    return {name: check(table.get(name), f"{prefix}{name}") for name, check in present.items()}
+
+
+def _number(value: Any, field: str, lowest: float, highest: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not lowest <= value <= highest:
+        _refuse(field, f"a number from {lowest:g} to {highest:g}", value)
+    return float(value)
+
+
+def _integer(value: Any, field: str, lowest: int, highest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        _refuse(field, f"an integer from {lowest} to {highest}", value)
+    return value
+
+
+def _choice(value: Any, field: str, choices: Collection[str]) -> Any:
+    if value not in choices:
+        _refuse(field, f"one of {', '.join(choices)}", value)
+    return value
+
+
+def _instance(value: Any, field: str, kind: type, expected: str) -> Any:
+    if not isinstance(value, kind):
+        _refuse(field, expected, value)
+    return value
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 100:
+        _refuse(field, "a text of 1 to 100 characters", value)
+    return value
 
 
 def _curve(value: Any, field: str) -> RateCurve:
@@ -256,49 +272,33 @@ def _curve(value: Any, field: str) -> RateCurve:
     return RateCurve(points)
 
 
-def _list(document: Mapping[str, Any]) -> list[Any]:
-    value = document.get("subscribers", [])
-    if not isinstance(value, list):
-        _refuse("subscribers", "tables such as [[subscribers]]", value)
-    return value
-
-
-def _table(value: Any, field: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        _refuse(field, "a table", value)
-    return value
-
-
-def _text(value: Any, field: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 100:
-        _refuse(field, "a text of 1 to 100 characters", value)
-    return value
-
-
-def _choice(value: Any, field: str, choices: tuple[str, ...]) -> Any:
-    if value not in choices:
-        _refuse(field, f"one of {', '.join(choices)}", value)
-    return value
-
-
-def _number(value: Any, field: str, lowest: float, highest: float) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not lowest <= value <= highest:
-        _refuse(field, f"a number from {lowest:g} to {highest:g}", value)
-    return float(value)
-
-
-def _integer(value: Any, field: str, lowest: int, highest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        _refuse(field, f"an integer from {lowest} to {highest}", value)
-    return value
-
-
-def _check_fields(table: Mapping[str, Any], known: tuple[str, ...], prefix: str) -> None:
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise ScenarioError("unknown field", field=f"{prefix}{unknown[0]}", choose_from=sorted(known))
-
-
 def _refuse(field: str, expected: str, value: object) -> NoReturn:
     raise ScenarioError(f"must be {expected}", field=field, given=value)
+
+
+_table = partial(_instance, kind=dict, expected="a table")
+_OPTIONS = ("tolerance", "default_tolerance", "properties", "sources", "where", "emit", "exact")
+"""arguments of `Bus.subscribe`, which checks them"""
+_SCENARIO: dict[str, Check] = {
+    "topics": _table,
+    "subscribers": partial(_instance, kind=list, expected="tables such as [[subscribers]]"),
+    "name": _text,
+    "duration": partial(_number, lowest=0.1, highest=MAX_DURATION),
+    "seed": partial(_integer, lowest=0, highest=1 << 62),
+    "settle": partial(_number, lowest=0.1, highest=600.0),
+}
+_TOPIC: dict[str, Check] = {
+    "source": partial(_choice, choices=get_args(Source)),
+    "rate": _curve,
+    "sources": partial(_integer, lowest=1, highest=1_000),
+    "publishers": partial(_integer, lowest=1, highest=MAX_PUBLISHERS),
+    "arrivals": partial(_choice, choices=get_args(Arrivals)),
+    "drift": partial(_number, lowest=0.0, highest=1.0),
+    "shapes": partial(_integer, lowest=1, highest=MAX_SHAPES),
+    "settings": _table,
+}
+_AUDIENCE: dict[str, Check] = {
+    "count": partial(_integer, lowest=1, highest=MAX_SUBSCRIBERS),
+    "interests": partial(_instance, kind=bool, expected="true or false"),
+    **dict.fromkeys(_OPTIONS, lambda value, field: value),
+}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from itertools import islice
@@ -26,6 +27,7 @@ from thinwire.ledger import Histogram, Row, RowTally
 from thinwire.schema import Event, flatten
 from thinwire.schema.event import Identity
 from thinwire_lab.errors import ScenarioError
+from thinwire_lab.live.background_tasks import cancel_tasks, wait_unless_failed
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, ScenarioTopic
 from thinwire_lab.workload.scenarios.scenario_events import (
@@ -43,15 +45,11 @@ class DueTimes:
     """Due times of events in seconds from the start of a run, by publisher, incarnation, source and ordinal."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, int, Source], array[float]] = {}
+        self._times: defaultdict[tuple[str, int, Source], array[float]] = defaultdict(lambda: array("d"))
 
     def add(self, publisher: str, incarnation: int, source: Source, due_time: float) -> None:
         """Add the due time of the next event of a source."""
-        key = publisher, incarnation, source
-        times = self._times.get(key)
-        if times is None:
-            times = self._times[key] = array("d")
-        times.append(due_time)
+        self._times[publisher, incarnation, source].append(due_time)
 
     def find(self, identity: Identity) -> float | None:
         """Return the due time of an event; None if it is not an event of this run."""
@@ -86,7 +84,6 @@ class ScenarioPublisher:
         self._publisher: Publisher | None = None
 
     async def open(self) -> None:
-        """Announce the publisher."""
         self._publisher = self._bus.publisher(self.topic.name, name=self.name)
         await self._publisher.__aenter__()
 
@@ -111,7 +108,6 @@ class ScenarioPublisher:
             await publisher.__aexit__(None, None, None)
 
     def row(self) -> Row:
-        """Return the ledger row."""
         return self._tally.row()
 
     async def _send(self, first: int, last: int, now: float) -> int:
@@ -182,7 +178,6 @@ class ScenarioSubscriber:
         self._tally = RowTally(scenario.name, audience.topic, f"s{number}", audience.label, role="subscriber")
 
     async def open(self) -> None:
-        """Open the subscription."""
         await self._subscription.open()
 
     async def run(self, start: float) -> None:
@@ -198,12 +193,10 @@ class ScenarioSubscriber:
         await self._subscription.close()
 
     @property
-    def feed(self) -> str:
-        """The feed of the subscription: the log or a channel."""
-        return self._subscription.feed
+    def reads_channel(self) -> bool:
+        return self._subscription.feed == "channel"
 
     def row(self) -> Row:
-        """Return the ledger row."""
         counts = self._subscription.counts.values()
         self._tally.count(
             frames=sum(item.frames for item in counts),
@@ -232,17 +225,10 @@ LEAD = 0.2
 DRAIN_TIMEOUT = 60.0
 """maximum seconds for events in flight at the end"""
 
-Connect = Callable[[], Bus]
 Audiences = list[tuple[Audience, list[ScenarioSubscriber]]]
 
 
-async def run_scenario(
-    scenario: Scenario,
-    connect: Connect,
-    progress: Callable[[float], None] = lambda share: None,
-    *,
-    shared: bool = False,
-) -> ScenarioOutcome:
+async def run_scenario(scenario: Scenario, connect: Callable[[], Bus], *, shared: bool = False) -> ScenarioOutcome:
     """Publish and subscribe as the scenario defines.
 
     connect: returns a bus that is not open; publishers and subscribers have one each
@@ -257,7 +243,7 @@ async def run_scenario(
         publishers = await _open_publishers(publisher_bus, scenario, due_times, stack)
         audiences = await _open_subscribers(subscriber_bus, scenario, due_times, stack)
         start = asyncio.get_running_loop().time() + LEAD
-        await _play(scenario, publishers, [s for _, group in audiences for s in group], start, progress)
+        await _play(publishers, [s for _, group in audiences for s in group], start, scenario.settle)
         seconds = asyncio.get_running_loop().time() - start
         outcome = _outcome(scenario, seconds, publishers, audiences, time.process_time() - cpu_start)
     return outcome
@@ -295,53 +281,26 @@ async def _open_subscribers(bus: Bus, scenario: Scenario, due_times: DueTimes, s
 
 
 async def _play(
-    scenario: Scenario,
-    publishers: list[ScenarioPublisher],
-    subscribers: list[ScenarioSubscriber],
-    start: float,
-    progress: Callable[[float], None],
+    publishers: list[ScenarioPublisher], subscribers: list[ScenarioSubscriber], start: float, settle: float
 ) -> None:
-    loop = asyncio.get_running_loop()
-    receiving = [asyncio.create_task(subscriber.run(start), name="scenario subscriber") for subscriber in subscribers]
-    sending = [asyncio.create_task(publisher.run(start), name="scenario publisher") for publisher in publishers]
-    reporting = asyncio.create_task(_report_progress(scenario, start, progress))
+    receiving = [asyncio.create_task(subscriber.run(start)) for subscriber in subscribers]
+    sending = [asyncio.create_task(publisher.run(start)) for publisher in publishers]
     try:
-        await _wait_for_publishers(sending, receiving)
-        ended = loop.time()
-        while (
-            subscribers and not _is_quiet(subscribers, ended, scenario.settle) and loop.time() - ended < DRAIN_TIMEOUT
-        ):
-            await asyncio.sleep(0.05)
-            for task in receiving:
-                if task.done():
-                    task.result()
+        await wait_unless_failed(asyncio.gather(*sending), receiving)
+        if subscribers:
+            await wait_unless_failed(_wait_until_quiet(subscribers, settle), receiving)
     finally:
-        for task in (*sending, *receiving, reporting):
-            task.cancel()
-        await asyncio.gather(*sending, *receiving, reporting, return_exceptions=True)
+        await cancel_tasks([*sending, *receiving])
 
 
-async def _wait_for_publishers(sending: list[asyncio.Task[None]], receiving: list[asyncio.Task[None]]) -> None:
-    """Wait until all events are sent. Raise the first exception of a publisher or subscriber."""
-    waiting = set(sending)
-    while waiting:
-        done, _ = await asyncio.wait({*waiting, *receiving}, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-        waiting -= done
-
-
-def _is_quiet(subscribers: list[ScenarioSubscriber], ended: float, settle: float) -> bool:
-    """Return whether no subscriber has received an event for the settle time."""
-    newest = max(ended, *(subscriber.last_received for subscriber in subscribers))
-    return asyncio.get_running_loop().time() - newest >= settle
-
-
-async def _report_progress(scenario: Scenario, start: float, progress: Callable[[float], None]) -> None:
+async def _wait_until_quiet(subscribers: list[ScenarioSubscriber], settle: float) -> None:
+    """Wait until no subscriber has received an event for the settle time."""
     loop = asyncio.get_running_loop()
-    while True:
-        progress(min(1.0, max(0.0, (loop.time() - start) / scenario.duration)))
-        await asyncio.sleep(0.25)
+    ended = loop.time()
+    while (now := loop.time()) - ended < DRAIN_TIMEOUT:
+        if now - max(ended, *(subscriber.last_received for subscriber in subscribers)) >= settle:
+            break
+        await asyncio.sleep(0.05)
 
 
 def _outcome(
@@ -349,7 +308,7 @@ def _outcome(
 ) -> ScenarioOutcome:
     by_topic = {topic.name: [p for p in publishers if p.topic.name == topic.name] for topic in scenario.topics}
     published = {name: [publisher.row() for publisher in group] for name, group in by_topic.items()}
-    received = [([s.row() for s in group], sum(s.feed == "channel" for s in group)) for _, group in audiences]
+    received = [([s.row() for s in group], sum(s.reads_channel for s in group)) for _, group in audiences]
     return ScenarioOutcome(
         scenario.name,
         scenario.seed,
