@@ -17,6 +17,7 @@ from thinwire.cli.connection_options import (
     Credentials,
     SchemaFileOption,
     TolerancesOption,
+    option,
     read_names,
     read_schema,
     read_tolerances,
@@ -66,56 +67,27 @@ PathsArgument = Annotated[
 class AnalyzeOptions:
     """Options of `thinwire analyze`."""
 
-    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Name of the topic.")] = None
-    subscribe: Annotated[
-        str | None, typer.Option("--subscribe", metavar="TOPIC", help="Analyse the log of this topic instead of files.")
-    ] = None
-    servers: Annotated[
-        str, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
-    ] = ""
-    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="Property with the event time.")] = None
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="A,B", help='Properties that identify a source; "" if there is only one.'),
-    ] = None
-    rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="Events per second, if events have no time.")
-    ] = None
+    topic: str | None = option(None, "Name of the topic.", metavar="NAME")
+    subscribe: str | None = option(None, "Analyse the log of this topic instead of files.", metavar="TOPIC")
+    servers: str = option("", "The broker, for --subscribe.", metavar="URL", envvar="THINWIRE_URL")
+    time: str | None = option(None, "Property with the event time.", metavar="NAME")
+    source: str | None = option(None, 'Properties that identify a source; "" if there is only one.', metavar="A,B")
+    rate: float | None = option(None, "Events per second, if events have no time.", metavar="N")
     schema: SchemaFileOption = None
     tolerance: TolerancesOption = None
-    levels: Annotated[
-        str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
-    ] = "0,0.1,0.5,1"
-    linger: Annotated[str, typer.Option("--linger", metavar="S,S", help="Linger times to try, in seconds.")] = (
-        "0.005,0.1"
+    levels: str = option("0,0.1,0.5,1", "Tolerances to try, in % of each number's range; 0 is exact.", metavar="P,P")
+    linger: str = option("0.005,0.1", "Linger times to try, in seconds.", metavar="S,S")
+    packing: str = option(
+        "none,dictionary", "Packings of JSON frames to try: none, deflate, dictionary.", metavar="P,P"
     )
-    packing: Annotated[
-        str, typer.Option("--packing", metavar="P,P", help="Packings of JSON frames to try: none, deflate, dictionary.")
-    ] = "none,dictionary"
-    max_linger: Annotated[
-        float | None, typer.Option("--max-linger", metavar="S", help="Longest linger of the plan, in seconds.", min=0)
-    ] = None
-    level: Annotated[
-        str | None,
-        typer.Option("--level", metavar="P", help="Tolerance level of the plan; default: the knee of the front."),
-    ] = None
-    train: Annotated[float, typer.Option("--train", metavar="X", help="Fraction of the events used for training.")] = (
-        0.5
-    )
-    chunk: Annotated[int, typer.Option("--chunk", metavar="N", help="Events per chunk.", min=1)] = 200_000
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this HTML file.")
-    ] = None
-    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan to this TOML file.")] = (
-        None
-    )
-    rejects: Annotated[
-        str | None,
-        typer.Option("--rejects", metavar="FOLDER", help="Write rejected lines to this folder, as JSON lines."),
-    ] = None
-    work: Annotated[
-        Path | None, typer.Option("--work", metavar="FOLDER", help="Empty folder shared by driver and executors.")
-    ] = None
+    max_linger: float | None = option(None, "Longest linger of the plan, in seconds.", metavar="S", min=0)
+    level: str | None = option(None, "Tolerance level of the plan; default: the knee of the front.", metavar="P")
+    train: float = option(0.5, "Fraction of the events used for training.", metavar="X")
+    chunk: int = option(200_000, "Events per chunk.", metavar="N", min=1)
+    report: Path | None = option(None, "Write the report to this HTML file.", metavar="FILE")
+    plan: Path | None = option(None, "Write the plan to this TOML file.", metavar="FILE")
+    rejects: str | None = option(None, "Write rejected lines to this folder, as JSON lines.", metavar="FOLDER")
+    work: Path | None = option(None, "Empty folder shared by driver and executors.", metavar="FOLDER")
 
     def check(self, paths: list[str], master: str) -> None:
         """Raise `ConfigError` for options that contradict each other, and for missing files."""

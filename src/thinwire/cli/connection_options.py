@@ -1,7 +1,7 @@
 """Options that commands share: the broker's URL, credentials, tolerances, schema files, start positions.
 
-A group of options is a dataclass whose fields are annotated with `typer.Option`. A command takes a group as one
-parameter. `with_options` expands it into options of the command line:
+A group of options is a dataclass. The default of a field is an `option`, or its type is annotated with `typer.Option`.
+A command takes a group as one parameter. `with_options` expands it into options of the command line:
 
 >>> @with_options
 ... def ping(text: str, *, broker: BrokerAccess) -> None: ...
@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -30,6 +30,17 @@ from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.topics.registry_client import current_schema, open_registry
 from thinwire.topics.topic_plan import read_schema_file
+
+
+def option(default: Any, help: str, *names: str, **settings: Any) -> Any:
+    """Declare a field of a group of options.
+
+    default: value without the option; `...` if the option is required
+    names: names of the option; without them it has the name of the field
+    settings: further arguments of `typer.Option`
+    """
+    metadata = {"names": names, "settings": {"help": help, **settings}}
+    return field(default=MISSING if default is ... else default, metadata=metadata)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -64,11 +75,13 @@ def _argument(parameter: inspect.Parameter, values: Mapping[str, Any]) -> Any:
 
 def _fields(group: Any) -> Iterator[inspect.Parameter]:
     types = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]
-        )
+    for item in fields(group):
+        annotation = types[item.name]
+        if item.metadata:
+            names = item.metadata["names"] or (f"--{item.name.replace('_', '-')}",)
+            annotation = Annotated[annotation, typer.Option(*names, **item.metadata["settings"])]
+        default = inspect.Parameter.empty if item.default is MISSING else item.default
+        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
@@ -80,15 +93,11 @@ _FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Credentials"}
 class Credentials:
     """Files with the credentials of a client and the certificate authority of the broker."""
 
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help=f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE)
-    ] = None
-    creds: Annotated[Path | None, typer.Option("--creds", help="NATS credentials file.", **_FILE)] = None
-    ca: Annotated[Path | None, typer.Option("--ca", help="Certificate authority of the broker (PEM).", **_FILE)] = None
-    cert: Annotated[Path | None, typer.Option("--cert", help="Client certificate (PEM).", **_FILE)] = None
-    key: Annotated[Path | None, typer.Option("--key", help="Private key of the client certificate (PEM).", **_FILE)] = (
-        None
-    )
+    token_file: Path | None = option(None, f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE)
+    creds: Path | None = option(None, "NATS credentials file.", **_FILE)
+    ca: Path | None = option(None, "Certificate authority of the broker (PEM).", **_FILE)
+    cert: Path | None = option(None, "Client certificate (PEM).", **_FILE)
+    key: Path | None = option(None, "Private key of the client certificate (PEM).", **_FILE)
 
     def options(self) -> dict[str, str]:
         """Return the credentials as keyword arguments of `connect`."""
@@ -112,14 +121,14 @@ class Credentials:
 
 NO_CREDENTIALS = Credentials()
 DEFAULT_URL = "nats://127.0.0.1:4222"
-_URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL", "help": "The broker."}
+_URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL"}
 
 
 @dataclass(frozen=True)
 class BrokerAccess:
     """URL of a broker and the credentials to use there."""
 
-    url: Annotated[str, typer.Option("--to", **_URL)] = DEFAULT_URL
+    url: str = option(DEFAULT_URL, "The broker.", "--to", **_URL)
     credentials: Credentials = NO_CREDENTIALS
 
     @property
@@ -146,7 +155,7 @@ class BrokerAccess:
 class ServersAccess(BrokerAccess):
     """Broker of a command whose option `--to` names a topic, table or folder."""
 
-    url: Annotated[str, typer.Option("--servers", "--url", **_URL)] = DEFAULT_URL
+    url: str = option(DEFAULT_URL, "The broker.", "--servers", "--url", **_URL)
 
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="For example building.rooms.")]
@@ -165,9 +174,7 @@ class ToleranceOptions:
     """Tolerances by property, and the tolerance of all other measurements."""
 
     tolerance: TolerancesOption = None
-    default_tolerance: Annotated[
-        float, typer.Option("--default-tolerance", metavar="X", min=0, help="Tolerance of all other measurements.")
-    ] = 0
+    default_tolerance: float = option(0, "Tolerance of all other measurements.", metavar="X", min=0)
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of publishers and subscriptions."""

@@ -16,6 +16,7 @@ from thinwire.cli.connection_options import (
     BrokerAccess,
     Credentials,
     SchemaFileOption,
+    option,
     read_schema,
     with_options,
 )
@@ -54,52 +55,26 @@ MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="FILE...", hel
 class MessageOptions:
     """Messages to train on."""
 
-    column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="NAME", help="Column with the messages of a table; default: rows as JSON."),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME", help="Column with the message time of a table.")
-    ] = None
+    column: str | None = option(None, "Column with the messages of a table; default: rows as JSON.", metavar="NAME")
+    time: str | None = option(None, "Column with the message time of a table.", metavar="NAME")
     schema: SchemaFileOption = None
-    sample: Annotated[int, typer.Option("--sample", metavar="N", min=16, help="Largest number of messages to use.")] = (
-        20_000
-    )
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0
-    servers: Annotated[
-        str | None,
-        typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker to read a topic from."),
-    ] = None
+    sample: int = option(20_000, "Largest number of messages to use.", metavar="N", min=16)
+    seed: int = option(0, "Seed of the sample.")
+    servers: str | None = option(None, "The broker to read a topic from.", metavar="URL", envvar="THINWIRE_URL")
 
 
 @dataclass(frozen=True)
 class DictionaryOptions:
     """The dictionary to train, and its destination."""
 
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", metavar="TOPIC", help="Topic of the dictionary; default: the topic it is trained on."),
-    ] = None
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="URL", help="Upload it to this broker and announce it to the publishers."),
-    ] = None
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the dictionary to this file.")] = None
-    size: Annotated[
-        str, typer.Option("--size", metavar="16k", help="Sizes in bytes, comma-separated; the best is taken.")
-    ] = "4k,16k,64k"
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget",
-            metavar="X",
-            min=0.15,
-            help="CPU time of packing relative to deflate: 1 thorough, 10 everything.",
-        ),
-    ] = 0.25
-    days: Annotated[
-        float, typer.Option("--days", metavar="D", min=0.01, max=3650, help="With --to: days until it expires.")
-    ] = 30
+    topic: str | None = option(None, "Topic of the dictionary; default: the topic it is trained on.", metavar="TOPIC")
+    to: str | None = option(None, "Upload it to this broker and announce it to the publishers.", metavar="URL")
+    out: Path | None = option(None, "Write the dictionary to this file.", metavar="FILE")
+    size: str = option("4k,16k,64k", "Sizes in bytes, comma-separated; the best is taken.", metavar="16k")
+    budget: float = option(
+        0.25, "CPU time of packing relative to deflate: 1 thorough, 10 everything.", metavar="X", min=0.15
+    )
+    days: float = option(30, "With --to: days until it expires.", metavar="D", min=0.01, max=3650)
 
 
 @with_options

@@ -12,7 +12,7 @@ import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess, Credentials, with_options
+from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess, Credentials, option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.cli.up import STOP_TIMEOUT, JsonLineOption, announce, wait_for_end
@@ -27,24 +27,15 @@ HubOption = Annotated[str, typer.Option("--hub", metavar="URL", envvar="THINWIRE
 class EdgeOptions:
     """Options of `thinwire edge`."""
 
-    leaf: Annotated[
-        str | None,
-        typer.Option("--leaf", metavar="URL", help="Leaf node URL of the hub (`thinwire up --leaves PORT`)."),
-    ] = None
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Data directory of the host's broker; default: a temporary one."),
-    ] = None
-    port: Annotated[int, typer.Option("--port", help="Port of the host's broker; 0: a free one.", min=0, max=65535)] = 0
-    cores: Annotated[int | None, typer.Option("--cores", help="Cores for topics; default: all.")] = None
-    speed: Annotated[float, typer.Option("--speed", help="Speed of a core relative to the reference host.")] = 1.0
-    contention: Annotated[
-        float, typer.Option("--contention", help="Fraction by which a busy core slows down each other core.")
-    ] = 0.0
-    path: Annotated[
-        list[Path] | None,
-        typer.Option("--path", metavar="DIR", help="Directory with modules of functions; may be repeated."),
-    ] = None
+    leaf: str | None = option(None, "Leaf node URL of the hub (`thinwire up --leaves PORT`).", metavar="URL")
+    directory: Path | None = option(
+        None, "Data directory of the host's broker; default: a temporary one.", "--dir", metavar="DIR"
+    )
+    port: int = option(0, "Port of the host's broker; 0: a free one.", min=0, max=65535)
+    cores: int | None = option(None, "Cores for topics; default: all.")
+    speed: float = option(1.0, "Speed of a core relative to the reference host.")
+    contention: float = option(0.0, "Fraction by which a busy core slows down each other core.")
+    path: list[Path] | None = option(None, "Directory with modules of functions; may be repeated.", metavar="DIR")
 
 
 @with_options

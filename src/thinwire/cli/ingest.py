@@ -16,6 +16,7 @@ from thinwire.cli.connection_options import (
     SecondsOption,
     ServersAccess,
     ToleranceOptions,
+    option,
     read_names,
     with_options,
 )
@@ -43,25 +44,16 @@ class IngestOptions:
     """Options of `thinwire ingest`."""
 
     tolerances: ToleranceOptions
-    start: Annotated[
-        str,
-        typer.Option("--from", metavar="POSITION", help="Where a new table starts: earliest, latest, JSON of offsets."),
-    ] = "earliest"
-    trigger: Annotated[str, typer.Option("--trigger", metavar="5s", help="Time between two batches.")] = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Write the messages that are in the log now, then exit.")] = False
-    seconds: SecondsOption = None
-    checkpoint: Annotated[
-        str | None,
-        typer.Option("--checkpoint", metavar="FOLDER", help="Folder of Spark's checkpoint; default: inside the table."),
-    ] = None
-    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Largest number of messages per batch.", min=1)] = (
-        500_000
+    start: str = option(
+        "earliest", "Where a new table starts: earliest, latest, JSON of offsets.", "--from", metavar="POSITION"
     )
-    allow_data_loss: Annotated[
-        bool,
-        typer.Option("--allow-data-loss", help="Skip messages that are no longer in the log or cannot be decoded."),
-    ] = False
-    by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns: topic and date.")] = "topic,date"
+    trigger: str = option("5s", "Time between two batches.", metavar="5s")
+    once: bool = option(False, "Write the messages that are in the log now, then exit.")
+    seconds: SecondsOption = None
+    checkpoint: str | None = option(None, "Folder of Spark's checkpoint; default: inside the table.", metavar="FOLDER")
+    batch: int = option(500_000, "Largest number of messages per batch.", metavar="N", min=1)
+    allow_data_loss: bool = option(False, "Skip messages that are no longer in the log or cannot be decoded.")
+    by: str = option("topic,date", "Partition columns: topic and date.", metavar="A,B")
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of `thinwire.spark.jobs.ingest.ingest`."""

@@ -12,7 +12,7 @@ import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess, option, with_options
 from thinwire.cli.ingest import read_duration
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.terminal import interruptible, run
@@ -48,11 +48,9 @@ TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic t
 class PlacementOptions:
     """Input of a proposal."""
 
-    topics: Annotated[Path, typer.Option("--topics", help="TOML file: [[topic]] name, rate, interval, promise.")]
-    hosts: Annotated[Path, typer.Option("--hosts", help="TOML file: [[host]] name, cores, speed, contention, count.")]
-    host: Annotated[list[str] | None, typer.Option("--host", help="Use only hosts of this kind; may be repeated.")] = (
-        None
-    )
+    topics: Path = option(..., "TOML file: [[topic]] name, rate, interval, promise.")
+    hosts: Path = option(..., "TOML file: [[host]] name, cores, speed, contention, count.")
+    host: list[str] | None = option(None, "Use only hosts of this kind; may be repeated.")
     promise: PromiseOption = "p90=1s"
     k: MaxTopicsOption = 6
     model: ModelOption = None

@@ -19,6 +19,7 @@ from thinwire.cli.connection_options import (
     ToleranceOptions,
     TopicArgument,
     fetch_schema,
+    option,
     read_names,
     read_schema,
     with_options,
@@ -44,26 +45,17 @@ class PublishOptions:
 
     tolerances: ToleranceOptions
     schema: SchemaFileOption = None
-    infer: Annotated[
-        bool, typer.Option("--infer", help="Infer the schema from the first lines and register it, if there is none.")
-    ] = False
-    sample: Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: lines to read.", min=1)] = 100
-    dimensions: Annotated[
-        str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: properties that identify a source.")
-    ] = None
-    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the event time.")] = None
-    name: Annotated[str, typer.Option("--name", help="Name of the publisher; keep it across restarts.")] = ""
-    plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Take schema, settings and linger from this plan.")
-    ] = None
-    linger: Annotated[
-        float | None,
-        typer.Option(
-            "--linger", help="Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
-        ),
-    ] = None
-    retain: Annotated[bool, typer.Option("--retain", help="Store events even while there is no subscriber.")] = False
-    rate: Annotated[float | None, typer.Option("--rate", help="Events per second; default: no limit.", min=0)] = None
+    infer: bool = option(False, "Infer the schema from the first lines and register it, if there is none.")
+    sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
+    dimensions: str | None = option(None, "With --infer: properties that identify a source.", metavar="A,B")
+    time: str | None = option(None, "With --infer: the event time.", metavar="NAME")
+    name: str = option("", "Name of the publisher; keep it across restarts.")
+    plan: Path | None = option(None, "Take schema, settings and linger from this plan.", metavar="FILE")
+    linger: float | None = option(
+        None, "Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
+    )
+    retain: bool = option(False, "Store events even while there is no subscriber.")
+    rate: float | None = option(None, "Events per second; default: no limit.", min=0)
 
     def check(self) -> None:
         """Raise `ConfigError` if the schema is given twice."""

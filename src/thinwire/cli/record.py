@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
-from thinwire.cli.connection_options import SecondsOption, ServersAccess, read_start, with_options
+from thinwire.cli.connection_options import SecondsOption, ServersAccess, option, read_start, with_options
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import Column, JsonOption, Output, print_status
 from thinwire.cli.terminal import run, run_for, status_line
@@ -84,25 +84,18 @@ TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", 
 class RecordOptions:
     """Options of `thinwire record`."""
 
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording to continue.")
-    ] = None
-    start: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar="POSITION", help="Start of a new recording: earliest, latest, an offset, or an ISO time."
-        ),
-    ] = "earliest"
+    to: Path | None = option(None, "A new folder, or a recording to continue.", metavar="FOLDER")
+    start: str = option(
+        "earliest",
+        "Start of a new recording: earliest, latest, an offset, or an ISO time.",
+        "--from",
+        metavar="POSITION",
+    )
     seconds: SecondsOption = None
-    until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="Exit when all messages present at the start are copied.")
-    ] = False
-    checkpoints: Annotated[
-        bool,
-        typer.Option("--checkpoints", help="Copy checkpoints too, so that a reader can start in the middle quickly."),
-    ] = False
-    info: Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Describe a recording.")] = None
-    check: Annotated[bool, typer.Option("--check", help="With --info: read all messages and report damage.")] = False
+    until_caught_up: bool = option(False, "Exit when all messages present at the start are copied.")
+    checkpoints: bool = option(False, "Copy checkpoints too, so that a reader can start in the middle quickly.")
+    info: Path | None = option(None, "Describe a recording.", metavar="FOLDER")
+    check: bool = option(False, "With --info: read all messages and report damage.")
 
 
 @with_options

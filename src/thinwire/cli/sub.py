@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -20,6 +20,7 @@ from thinwire.cli.connection_options import (
     ToleranceOptions,
     TopicArgument,
     fetch_schema,
+    option,
     read_names,
     read_pairs,
     read_schema,
@@ -59,35 +60,14 @@ class SubscribeOptions:
     """What is requested of the topic."""
 
     tolerances: ToleranceOptions
-    properties: Annotated[
-        str | None,
-        typer.Option("--properties", metavar="A,B", help="Properties to deliver besides dimensions and time."),
-    ] = None
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--sources", metavar="NAME=A,B", help="Only sources with these dimension values."),
-    ] = None
-    where: Annotated[
-        str | None,
-        typer.Option("--where", metavar="PREDICATE", help="Only events that match: \"price > 10 and region = 'EU'\"."),
-    ] = None
-    emit: Annotated[Emit, typer.Option("--emit", help="All events, or those in which a value left its tolerance.")] = (
-        Emit.ALL
-    )
-    cadence: Annotated[
-        Cadence,
-        typer.Option("--cadence", help="Print on arrival, or predicted values every second as well."),
-    ] = Cadence.EVENT
-    durable: Annotated[
-        str | None,
-        typer.Option("--durable", metavar="NAME", help="Name; resume after the last event printed for it."),
-    ] = None
-    start: Annotated[
-        str, typer.Option("--start", metavar="POSITION", help="latest, earliest, an offset of the log, or an ISO time.")
-    ] = "latest"
-    exact: Annotated[
-        str | None, typer.Option("--exact", metavar="A,B", help="Properties with tolerance 0; 'all' for all.")
-    ] = None
+    properties: str | None = option(None, "Properties to deliver besides dimensions and time.", metavar="A,B")
+    sources: list[str] | None = option(None, "Only sources with these dimension values.", metavar="NAME=A,B")
+    where: str | None = option(None, "Only events that match: \"price > 10 and region = 'EU'\".", metavar="PREDICATE")
+    emit: Emit = option(Emit.ALL, "All events, or those in which a value left its tolerance.")
+    cadence: Cadence = option(Cadence.EVENT, "Print on arrival, or predicted values every second as well.")
+    durable: str | None = option(None, "Name; resume after the last event printed for it.", metavar="NAME")
+    start: str = option("latest", "latest, earliest, an offset of the log, or an ISO time.", metavar="POSITION")
+    exact: str | None = option(None, "Properties with tolerance 0; 'all' for all.", metavar="A,B")
     schema: SchemaFileOption = None
 
     def read(self) -> dict[str, Any]:
@@ -109,15 +89,11 @@ class SubscribeOptions:
 class PrintOptions:
     """What is printed, and when the command ends."""
 
-    count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many events.", min=1)] = None
+    count: int | None = option(None, "Exit after this many events.", "--count", "-n", min=1)
     seconds: SecondsOption = None
-    bounds: Annotated[
-        bool, typer.Option("--bounds", help="Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
-    ] = False
-    audit: Annotated[bool, typer.Option("--audit", help="At the end, compare bounds with measured errors.")] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="With --audit: print the result as one JSON document, and no events.")
-    ] = False
+    bounds: bool = option(False, "Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
+    audit: bool = option(False, "At the end, compare bounds with measured errors.")
+    json: bool = option(False, "With --audit: print the result as one JSON document, and no events.")
 
 
 @with_options

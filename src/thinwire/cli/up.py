@@ -17,7 +17,7 @@ import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
+from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
@@ -49,18 +49,9 @@ JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of 
 class LocalBrokerOptions:
     """Options of the broker that `thinwire up` starts. They do not apply to the broker of `--to`."""
 
-    port: Annotated[
-        int | None,
-        typer.Option("--port", help="Port of the broker, 0 for a free one; default: 4222.", min=0, max=65535),
-    ] = None
-    leaves: Annotated[
-        int | None,
-        typer.Option("--leaves", metavar="PORT", help="Port for edge hosts, 0 for a free one.", min=0, max=65535),
-    ] = None
-    dir: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Data directory of the broker; default: a temporary one."),
-    ] = None
+    port: int | None = option(None, "Port of the broker, 0 for a free one; default: 4222.", min=0, max=65535)
+    leaves: int | None = option(None, "Port for edge hosts, 0 for a free one.", metavar="PORT", min=0, max=65535)
+    dir: Path | None = option(None, "Data directory of the broker; default: a temporary one.", metavar="DIR")
 
     def check_unused(self) -> None:
         """Raise `ConfigError` if an option is set, although no broker is started."""
@@ -74,14 +65,9 @@ class LocalBrokerOptions:
 class ServiceOptions:
     """Options of the services."""
 
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="URL", help="Start no broker; run the services on the one at URL.")
-    ] = None
-    only: Annotated[Service | None, typer.Option("--only", help="Run only this service.")] = None
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="Register the topics of this plan with their settings."),
-    ] = None
+    to: str | None = option(None, "Start no broker; run the services on the one at URL.", metavar="URL")
+    only: Service | None = option(None, "Run only this service.")
+    plan: Path | None = option(None, "Register the topics of this plan with their settings.", metavar="FILE")
 
 
 @with_options
