@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import wraps
@@ -24,7 +25,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
+from thinwire.brokers.protocol import Broker
 from thinwire.client.bus import Bus, connect
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
@@ -140,6 +142,11 @@ class BrokerAccess:
         """Return a bus for this broker, not opened yet."""
         return connect(self.url, name=name, **self.options())
 
+    async def open(self, name: str, stack: AsyncExitStack) -> Broker:
+        """Connect to the broker. The stack closes the connection."""
+        broker, _ = await open_broker(read_url(self.url), {"name": name, **self.options()}, stack)
+        return broker
+
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `connect`."""
         return self.credentials.options()
@@ -176,7 +183,7 @@ class ToleranceOptions:
     tolerance: TolerancesOption = None
     default_tolerance: float = option(0, "Tolerance of all other measurements.", metavar="X", min=0)
 
-    def read(self) -> dict[str, Any]:
+    def tolerances(self) -> dict[str, Any]:
         """Return the keyword arguments of publishers and subscriptions."""
         return {"tolerance": read_tolerances(self.tolerance), "default_tolerance": self.default_tolerance}
 

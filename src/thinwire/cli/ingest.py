@@ -21,7 +21,7 @@ from thinwire.cli.connection_options import (
     with_options,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, spark_session
 from thinwire.cli.terminal import status_text
 from thinwire.errors import ConfigError
@@ -40,10 +40,9 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
-class IngestOptions:
+class IngestOptions(ToleranceOptions):
     """Options of `thinwire ingest`."""
 
-    tolerances: ToleranceOptions
     start: str = option(
         "earliest", "Where a new table starts: earliest, latest, JSON of offsets.", "--from", metavar="POSITION"
     )
@@ -58,7 +57,7 @@ class IngestOptions:
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of `thinwire.spark.jobs.ingest.ingest`."""
         return {
-            **self.tolerances.read(),
+            **self.tolerances(),
             "start": self.start,
             "trigger": None if self.once else read_duration(self.trigger),
             "seconds": self.seconds,
@@ -78,7 +77,7 @@ def ingest(
     forget: ForgetOption = False,
     master: MasterOption = "local[*]",
     broker: ServersAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Write topics to a Parquet table, every event once, partitioned by topic and date.
 
@@ -90,7 +89,6 @@ def ingest(
     thinwire ingest building.rooms --to lake/rooms --once
     thinwire ingest building.rooms building.halls --to lake/building --trigger 1m --tolerance temperature=0.1
     """
-    output = Output(json)
     if forget:
         _forget(broker, topics, to)
         output.note(f"{to} is unsubscribed from {', '.join(topics)}")

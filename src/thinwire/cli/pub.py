@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from thinwire.cli.connection_options import (
     with_options,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output, print_status
+from thinwire.cli.output import Output, print_status
 from thinwire.cli.pub_input import EventInput
 from thinwire.cli.terminal import interruptible, run, status_line
 from thinwire.client.bus import Bus
@@ -33,17 +33,16 @@ from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, SchemaError
 from thinwire.schema import Schema, infer
 from thinwire.topics.registry_client import open_registry, register_schema, topic_document
-from thinwire.topics.topic_documents import TopicDocument
 from thinwire.topics.topic_plan import TopicPlan, load_plan
+from thinwire.topics.topic_settings import Settings
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object per line; - for stdin.")]
 
 
 @dataclass(frozen=True)
-class PublishOptions:
+class PublishOptions(ToleranceOptions):
     """Options of `thinwire pub`."""
 
-    tolerances: ToleranceOptions
     schema: SchemaFileOption = None
     infer: bool = option(False, "Infer the schema from the first lines and register it, if there is none.")
     sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
@@ -58,7 +57,7 @@ class PublishOptions:
     rate: float | None = option(None, "Events per second; default: no limit.", min=0)
 
     def check(self) -> None:
-        """Raise `ConfigError` if the schema is given twice."""
+        """Raise `ConfigError` if more than one option gives the schema."""
         if self.infer and self.schema is not None:
             raise ConfigError("give --schema or --infer, not both", schema=str(self.schema))
         if self.plan is not None and (self.infer or self.schema is not None):
@@ -73,7 +72,7 @@ def pub(
     *,
     options: PublishOptions,
     broker: BrokerAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Publish events, one JSON object per line, from a file or standard input.
 
@@ -93,12 +92,12 @@ def pub(
         options,
         schema=read_schema(options.schema),
         plan=load_plan(options.plan).topic(topic) if options.plan is not None else None,
-        tolerances=options.tolerances.read(),
+        tolerances=options.tolerances(),
     )
     with _open_descriptor(file) as descriptor:
         events = EventInput(descriptor, on_rejected=_print_rejected)
         interrupted, summary = run(_publish(publication, events, broker))
-    _show(Output(json), topic, summary)
+    _show(output, topic, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if events.rejected:
@@ -118,7 +117,6 @@ class _Publication:
     def publisher_settings(self) -> dict[str, Any]:
         """Return the settings of the plan and the tolerances; an explicit linger overrides the planned one."""
         planned = {} if self.plan is None else self.plan.publishing
-        planned.pop("schema", None)
         linger = {} if self.options.linger is None else {"linger": self.options.linger}
         return {"name": self.options.name, **self.tolerances, **planned, **linger}
 
@@ -145,8 +143,8 @@ async def _publish(publication: _Publication, events: EventInput, broker: Broker
     """Publish all events. Return whether it was interrupted, and the summary."""
     async with broker.bus(publication.options.name) as bus:
         schema = await _resolve_schema(bus, publication, events)
-        publisher = bus.publisher(publication.topic, schema=schema, **publication.publisher_settings())
-        async with publisher as out:
+        settings = publication.publisher_settings() | {"schema": schema}
+        async with bus.publisher(publication.topic, **settings) as out:
             line = status_line(
                 lambda: f"{events.accepted:,} events, {events.rejected:,} rejected", "waiting for events"
             )
@@ -167,13 +165,15 @@ async def _publish_events(events: EventInput, out: Publisher, rate: float | None
 
 async def _resolve_schema(bus: Bus, publication: _Publication, events: EventInput) -> Schema:
     """Return the schema to publish under; register it if it is planned, inferred or to be retained."""
-    topic, options = publication.topic, publication.options
-    registered = await topic_document(await open_registry(bus.broker), topic)
-    if publication.plan is not None:
+    topic, options, plan, schema = publication.topic, publication.options, publication.plan, publication.schema
+    registry = await open_registry(bus.broker)
+    if plan is not None:
         if publication.has_tolerances:
             print_status("--tolerance is ignored: the plan contains the tolerances")
-        return await _register_plan(bus, publication.plan, retain=options.retain)
-    schema = publication.schema
+        settings = replace(plan.settings, retain=plan.settings.retain or options.retain)
+        await register_schema(registry, plan.schema, settings)
+        return plan.schema
+    registered = await topic_document(registry, topic)
     if schema is not None and schema.name != topic:
         raise ConfigError("the schema must have the name of the topic", topic=topic, schema=schema.name)
     if options.infer and registered is not None:
@@ -183,16 +183,11 @@ async def _resolve_schema(bus: Bus, publication: _Publication, events: EventInpu
         await bus.register(schema, retain=options.retain)
     schema = schema or await fetch_schema(bus, topic)
     if options.retain:
-        await bus.register(schema, **_other_settings(registered), retain=True)
+        settings = registered.settings if registered is not None else Settings()
+        await register_schema(registry, schema, replace(settings, retain=True))
     if publication.has_tolerances and await bus.served():
         print_status("--tolerance is ignored: a registry is running, and subscribers request tolerances")
     return schema
-
-
-async def _register_plan(bus: Bus, plan: TopicPlan, *, retain: bool) -> Schema:
-    settings = replace(plan.settings, retain=True) if retain else plan.settings
-    await register_schema(await open_registry(bus.broker), plan.schema, settings)
-    return plan.schema
 
 
 async def _infer_schema(publication: _Publication, events: EventInput) -> Schema:
@@ -201,14 +196,6 @@ async def _infer_schema(publication: _Publication, events: EventInput) -> Schema
     if not sample:
         raise SchemaError("there is no event to infer a schema from", topic=publication.topic)
     return infer(sample, publication.topic, dimensions=read_names(options.dimensions), time=options.time)
-
-
-def _other_settings(registered: TopicDocument | None) -> dict[str, Any]:
-    """Return the registered settings except `retain`."""
-    if registered is None:
-        return {}
-    settings = registered.settings
-    return {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "retain"}
 
 
 def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import typer
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
 from thinwire.cli.connection_options import SecondsOption, ServersAccess, option, read_start, with_options
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import Column, JsonOption, Output, print_status
+from thinwire.cli.output import Column, Output, print_status
 from thinwire.cli.terminal import run, run_for, status_line
 from thinwire.errors import ConfigError
 from thinwire.topics.names import publisher_in, topic_of
@@ -99,9 +99,7 @@ class RecordOptions:
 
 
 @with_options
-def record(
-    topics: TopicsArgument = None, *, options: RecordOptions, broker: ServersAccess, json: JsonOption = False
-) -> None:
+def record(topics: TopicsArgument = None, *, options: RecordOptions, broker: ServersAccess, output: Output) -> None:
     """Copy the logs of topics into files that can be read without a broker.
 
     Runs until Ctrl-C, --seconds or --until-caught-up. The recording is valid
@@ -113,7 +111,6 @@ def record(
     thinwire record building.rooms --to rooms.rec --until-caught-up
     thinwire record --info rooms.rec --check
     """
-    output = Output(json)
     if options.info is not None:
         if topics or options.to is not None:
             raise ConfigError("--info reads a recording and takes no topics and no --to", info=str(options.info))

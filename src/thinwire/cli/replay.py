@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinwire.cli.connection_options import ServersAccess, option, read_names, with_options
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
 
@@ -31,22 +31,14 @@ class ReplayOptions:
     )
     of: str | None = option(None, "Topic to select if the table contains several.", metavar="TOPIC")
     dimensions: str | None = option(None, "Properties that identify a source, for a new topic.", metavar="A,B")
-    time: str | None = option(None, "Property with the event time, for a new topic.", metavar="NAME")
+    event_time: str | None = option(None, "Property with the event time, for a new topic.", "--time", metavar="NAME")
     name: str | None = option(None, "Prefix of the publisher names.")
     by: str = option("topic,date", "Partition columns of the table.", metavar="A,B")
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of the job."""
-        return {
-            "speed": read_speed(self.speed),
-            "limit": self.limit,
-            "publishers": self.publishers,
-            "of": self.of,
-            "dimensions": read_names(self.dimensions),
-            "event_time": self.time,
-            "name": self.name,
-            "by": read_names(self.by) or (),
-        }
+        names = {"dimensions": read_names(self.dimensions), "by": read_names(self.by) or ()}
+        return {**vars(self), **names, "speed": read_speed(self.speed)}
 
 
 @with_options
@@ -57,7 +49,7 @@ def replay(
     options: ReplayOptions,
     master: MasterOption = "local[*]",
     broker: ServersAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Publish the rows of a table, in order per source.
 
@@ -75,7 +67,7 @@ def replay(
 
     with spark_session(master, "thinwire replay") as spark, progress_bar(f"to {to}") as progress:
         result = replay_rows(spark, broker.url, table, to, progress=progress, **settings)
-    _show(Output(json), table, to, result)
+    _show(output, table, to, result)
     if result.refused:
         raise typer.Exit(1)
 

@@ -56,10 +56,9 @@ class Cadence(StrEnum):
 
 
 @dataclass(frozen=True)
-class SubscribeOptions:
+class SubscribeOptions(ToleranceOptions):
     """What is requested of the topic."""
 
-    tolerances: ToleranceOptions
     properties: str | None = option(None, "Properties to deliver besides dimensions and time.", metavar="A,B")
     sources: list[str] | None = option(None, "Only sources with these dimension values.", metavar="NAME=A,B")
     where: str | None = option(None, "Only events that match: \"price > 10 and region = 'EU'\".", metavar="PREDICATE")
@@ -71,14 +70,12 @@ class SubscribeOptions:
     schema: SchemaFileOption = None
 
     def read(self) -> dict[str, Any]:
-        """Return the keyword arguments of `Bus.subscribe`, except `sources`."""
+        """Return the keyword arguments of `Bus.subscribe`; `sources` has the dimension values as text."""
         return {
-            **self.tolerances.read(),
+            **vars(self),
+            **self.tolerances(),
             "properties": read_names(self.properties),
-            "where": self.where,
-            "emit": self.emit.value,
-            "cadence": self.cadence.value,
-            "durable": self.durable,
+            "sources": read_pairs(self.sources, "--sources"),
             "start": read_start(self.start),
             "exact": self.exact == "all" or read_names(self.exact) or False,
             "schema": read_schema(self.schema),
@@ -112,9 +109,8 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
     """
     if output.json and not output.audit:
         raise ConfigError("--json requires --audit: add --audit, or omit --json; events are printed as JSON anyway")
-    request, sources = options.read(), read_pairs(options.sources, "--sources")
     report = AuditReport()
-    interrupted = run(_subscribe(topic, request, sources, broker, output, report))
+    interrupted = run(_subscribe(topic, options.read(), broker, output, report))
     if output.audit and report.has_violations:
         raise typer.Exit(BOUND_EXCEEDED)
     if interrupted:
@@ -122,12 +118,7 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
 
 
 async def _subscribe(
-    topic: str,
-    request: dict[str, Any],
-    sources: dict[str, str],
-    broker: BrokerAccess,
-    output: PrintOptions,
-    report: AuditReport,
+    topic: str, request: dict[str, Any], broker: BrokerAccess, output: PrintOptions, report: AuditReport
 ) -> bool:
     """Print events until the count or the time is reached. Return whether Ctrl-C was pressed."""
 
@@ -138,7 +129,7 @@ async def _subscribe(
 
     async with broker.bus() as bus:
         schema = request["schema"] or await fetch_schema(bus, topic)
-        request["sources"] = read_sources(schema, sources)
+        request["sources"] = read_sources(schema, request["sources"])
         async with bus.subscribe(topic, **request, on_notice=on_notice) as events:
             interrupted = await run_for(output.seconds, _print_events(events, output))
             if output.audit:

@@ -41,7 +41,9 @@ class EvaluationOptions:
 
     durable: str | None = option(None, "Name; resume after the last notification printed for it.", metavar="NAME")
     max_delay: float = option(1.0, "Longest wait for events of other topics.", metavar="SECONDS", min=0)
-    late: LatePolicy = option(LatePolicy.APPLY, "Events after --max-delay: evaluate and flag them, or drop them.")
+    late_policy: LatePolicy = option(
+        LatePolicy.APPLY, "Events after --max-delay: evaluate and flag them, or drop them.", "--late"
+    )
     start: str = option("latest", "Start of a new watch: latest, earliest, or an ISO time.", metavar="POSITION")
 
     def read(self) -> dict[str, Any]:
@@ -49,8 +51,7 @@ class EvaluationOptions:
         start = read_start(self.start)
         if isinstance(start, int):
             raise ConfigError("start of a watch is latest, earliest, or an ISO time", start=self.start)
-        settings = {"max_delay": self.max_delay, "late_policy": self.late.value, "start": start}
-        return {"durable": self.durable, **settings}
+        return {**vars(self), "start": start}
 
 
 @dataclass(frozen=True)
