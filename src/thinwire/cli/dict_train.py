@@ -21,7 +21,7 @@ from thinwire.cli.connection_options import (
     with_options,
 )
 from thinwire.cli.dict_store import dictionary_facts
-from thinwire.cli.output import Column, JsonOption, Output, format_percent, format_time, write_atomically
+from thinwire.cli.output import Column, Output, format_percent, format_time, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run
 from thinwire.dictionaries import Dictionary
@@ -86,7 +86,7 @@ def train(
     target: DictionaryOptions,
     master: MasterOption = "local[*]",
     credentials: Credentials,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Train a dictionary on past messages and estimate its savings.
 
@@ -122,7 +122,7 @@ def train(
     if target.out is not None:
         write_atomically(target.out, result.dictionary.encode())
     uploaded = run(upload(destination, topic, result.dictionary, target.days)) if destination and topic else None
-    _show(Output(json), result, target.out, uploaded)
+    _show(output, result, target.out, uploaded)
 
 
 def read_sizes(text: str) -> list[int]:
@@ -198,7 +198,7 @@ def _columns(chosen: TrialResult) -> dict[str, Column]:
         "saved": lambda candidate: format_percent(candidate.saved),
         "CPU to deflate": lambda candidate: f"{candidate.cpu:.2f}",
         "bytes": lambda candidate: candidate.content or None,
-        "bytes to each": lambda candidate: candidate.travelling or None,
+        "transfer size": lambda candidate: candidate.travelling or None,
     }
 
 

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
@@ -23,7 +22,7 @@ from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
 from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
 from thinwire.cli.main import EXTRAS
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable, ThinwireError, TransportError
 from thinwire.spark.session import JAVA, java_version
@@ -39,7 +38,6 @@ MIN_PAYLOAD = 128_000
 WARN_SKEW, FAIL_SKEW = 1.0, 5.0
 """seconds of difference to the broker's clock"""
 COMMAND_TIMEOUT = 10.0
-COLUMNS = ("check", "verdict", "found", "remedy")
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -47,7 +45,7 @@ Verdict = Literal["ok", "warn", "fail"]
 class DoctorCheck(NamedTuple):
     """Result of one check. `fail` must be repaired; `warn` matters only for some features."""
 
-    name: str
+    check: str
     verdict: Verdict
     found: str
     remedy: str = ""
@@ -166,14 +164,11 @@ async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
             broker, _ = await open_broker(address, options, stack)
         except ThinwireError as error:
             return describe_failure(access, error)
-        describe = getattr(broker, "describe", None)
-        server: dict[str, Any] = dict(await describe()) if describe is not None else {}
-        return [
-            *_describe_success(access),
-            *([check_version(server), check_payload(server)] if server else []),
-            await check_registry(broker, access),
-            await check_clock(broker),
-        ]
+        checks = _describe_success(access)
+        if hasattr(broker, "describe"):
+            server = await broker.describe()
+            checks += [check_version(str(server["version"])), check_payload(int(server["max_payload"]))]
+        return [*checks, await check_registry(broker, access), await check_clock(broker)]
 
 
 def _describe_success(access: BrokerAccess) -> list[DoctorCheck]:
@@ -201,13 +196,11 @@ def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorC
     return [broker, DoctorCheck("credentials", "fail", error.detail, remedy)]
 
 
-def check_version(server: Mapping[str, Any]) -> DoctorCheck:
-    found = str(server["version"])
+def check_version(found: str) -> DoctorCheck:
     return DoctorCheck.of("broker version", version_in(found)[:2] >= NATS, found, "update nats-server to 2.11 or newer")
 
 
-def check_payload(server: Mapping[str, Any]) -> DoctorCheck:
-    size = int(server["max_payload"])
+def check_payload(size: int) -> DoctorCheck:
     remedy = f"raise max_payload to {MIN_PAYLOAD:,} or more"
     return DoctorCheck.of("largest message", size >= MIN_PAYLOAD, f"{size:,} bytes", remedy, otherwise="warn")
 
@@ -273,7 +266,7 @@ def doctor(
     quick: QuickOption = False,
     *,
     credentials: Credentials,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Check this machine and the broker at URL, and print remedies.
 
@@ -283,13 +276,12 @@ def doctor(
     thinwire doctor
     thinwire doctor nats://broker:4222 --json
     """
-    output = Output(json)
     broker = None if url is None else BrokerAccess(url, credentials)
     checks = run(_check_all(directory, quick, broker))
-    output.table("doctor", COLUMNS, checks)
-    failed = [check.name for check in checks if check.verdict == "fail"]
+    output.records("doctor", DoctorCheck._fields, checks)
+    failed = [check.check for check in checks if check.verdict == "fail"]
     output.note(f"failed: {', '.join(failed)}" if failed else "no check failed")
-    output.document({"fine": not failed, "checks": [dict(zip(COLUMNS, check, strict=True)) for check in checks]})
+    output.document({"fine": not failed, "checks": [check._asdict() for check in checks]})
     if failed:
         raise typer.Exit(1)
 

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess, Credentials, option, with_options
 from thinwire.cli.output import Output
@@ -69,7 +68,7 @@ async def _run_host(
     output: Output, broker: BrokerAccess, host: EdgeHostDocument, server: EmbeddedServer, path: list[str]
 ) -> None:
     async with AsyncExitStack() as stack:
-        hub, _ = await open_broker(read_url(broker.url), {"name": host.name, **broker.options()}, stack)
+        hub = await broker.open(host.name, stack)
         await stack.enter_async_context(server)
         _, task = await stack.enter_async_context(edge_node(hub, host, server, path=path))
         text = f"{host.name} serves {broker.redacted_url}; its own broker is at {server.url}. Ctrl-C ends the command."

@@ -10,11 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.broker_url import open_broker, read_url
-from thinwire.brokers.protocol import Broker
 from thinwire.cli.connection_options import BrokerAccess, option, with_options
 from thinwire.cli.ingest import read_duration
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.edge import Controller, EdgeTopic, apply
 from thinwire.edge.assignment import HostOfTopic, find_running_hosts, propose_hosts, read_assignment
@@ -71,14 +69,13 @@ def apply_(
     k: MaxTopicsOption = 6,
     model: ModelOption = None,
     dry_run: DryRunOption = False,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Assign topics to the running hosts. Topics continue from their last position.
 
     \b
     thinwire place apply --topics topics.toml --to nats://hub:4222 -k 6
     """
-    output = Output(json)
     loads = read_edge_topics(topics, read_promise(promise))
     hosts, before, plan = run(_apply(broker, loads, read_model(model), k, dry_run))
     rows = [(t.topic, hosts[t.topic], before.get(t.topic), t.function, t.rate, 1000 * t.promise) for t in loads]
@@ -96,18 +93,17 @@ def run_(*, broker: BrokerAccess, k: MaxTopicsOption = 6, model: ModelOption = N
     \b
     thinwire place run --to nats://hub:4222
     """
-    run(_run_controller(Output(False), broker, read_model(model), k, save))
+    run(_run_controller(Output(), broker, read_model(model), k, save))
 
 
 @place.command("propose")
 @with_options
-def propose_(*, options: PlacementOptions, json: JsonOption = False) -> None:
+def propose_(*, options: PlacementOptions, output: Output) -> None:
     """Propose a placement with few hosts: expected p90 with margin, lower bound, hosts needed for tighter limits.
 
     \b
     thinwire place propose --topics topics.toml --hosts hosts.toml --promise p90=1s -k 6
     """
-    output = Output(json)
     topics, hosts, model = options.read()
     plan = propose(topics, hosts, model, options.k)
     tighter = tightened(topics, hosts, model, options.k)
@@ -120,13 +116,12 @@ def propose_(*, options: PlacementOptions, json: JsonOption = False) -> None:
 
 @place.command("explain")
 @with_options
-def explain_(topic: TopicArgument, *, options: PlacementOptions, json: JsonOption = False) -> None:
+def explain_(topic: TopicArgument, *, options: PlacementOptions, output: Output) -> None:
     """Explain the host that the proposal chooses for a topic.
 
     \b
     thinwire place explain region-7.gps --topics topics.toml --hosts hosts.toml
     """
-    output = Output(json)
     topics, hosts, model = options.read()
     if topic not in {known.name for known in topics}:
         raise ConfigError("no such topic in the file of --topics", field="TOPIC", value=topic, file=str(options.topics))
@@ -148,17 +143,11 @@ def read_promise(text: str) -> float:
     return read_duration(duration)
 
 
-async def open_hub(broker: BrokerAccess, stack: AsyncExitStack) -> Broker:
-    """Connect to the hub; the stack closes the connection."""
-    hub, _ = await open_broker(read_url(broker.url), {"name": "placement", **broker.options()}, stack)
-    return hub
-
-
 async def _apply(
     broker: BrokerAccess, topics: list[EdgeTopic], model: MonotoneModel, k: int, dry_run: bool
 ) -> tuple[HostOfTopic, HostOfTopic, PlacementPlan | None]:
     async with AsyncExitStack() as stack:
-        hub = await open_hub(broker, stack)
+        hub = await broker.open("placement", stack)
         hosts, before = await find_running_hosts(hub, TERM), dict((await read_assignment(hub)).hosts)
         where, plan = propose_hosts(topics, hosts, before, model, k)
         if not dry_run:
@@ -168,7 +157,7 @@ async def _apply(
 
 async def _run_controller(output: Output, broker: BrokerAccess, model: MonotoneModel, k: int, save: bool) -> None:
     async with AsyncExitStack() as stack:
-        controller = Controller(await open_hub(broker, stack), model, k=k, save=save)
+        controller = Controller(await broker.open("placement", stack), model, k=k, save=save)
         output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C ends the command.")
         with interruptible():
             await asyncio.create_task(controller.run())
