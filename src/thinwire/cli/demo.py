@@ -52,8 +52,8 @@ def demo(
     The subscribers join one after another, each with a smaller tolerance. The
     publishers then send more, and the translator opens channels for the
     subscribers with larger tolerances. Every delivered value is compared with
-    the published one. Spark writes the log to a table, which is compared with
-    the events of a subscriber. The exit code is 1 if a guarantee was violated.
+    the published one. Spark writes the log to a table, which must contain
+    every event once. The exit code is 1 if a guarantee was violated.
     """
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
