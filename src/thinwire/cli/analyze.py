@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinwire.cli.connection_options import (
-    NO_CREDENTIALS,
     BrokerAccess,
     Credentials,
     SchemaFileOption,
@@ -23,7 +21,7 @@ from thinwire.cli.connection_options import (
     read_tolerances,
     with_options,
 )
-from thinwire.cli.output import JsonOption, Output, write_atomically
+from thinwire.cli.output import Column, Output, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
@@ -31,30 +29,6 @@ from thinwire.errors import ConfigError
 if TYPE_CHECKING:
     from thinwire.analysis import AnalysisReport, AnalysisRequest, Strategy
     from thinwire.analysis.strategies import Packing
-
-
-def show(output: Output, report: AnalysisReport, written: Mapping[str, Path | str | None]) -> None:
-    """Print the strategies with the Pareto front marked, the result in a sentence, and the files that were written."""
-    from thinwire.analysis.report import COLUMNS
-
-    columns = [column for column in COLUMNS if column.in_terminal]
-    front = {rated.name for rated in report.front}
-    rows = []
-    for rated in report.by_saving:
-        mark = (">" if rated is report.chosen else "") + ("*" if rated.name in front else "")
-        rows.append([mark, *(column.cell(rated) for column in columns)])
-    title = f"{report.topic}: {report.chosen.outcome.events:,} events held out"
-    output.table(title, ["", *(column.title for column in columns)], rows)
-    output.note("* on the Pareto front   > the plan")
-    if report.rejected:
-        first = report.rejects[0]
-        output.note(f"{report.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
-    output.note(report.sentence)
-    paths = {name: str(path) for name, path in written.items() if path is not None}
-    for name, path in paths.items():
-        if name != "rejects" or report.rejected:
-            output.note(f"{name}: {path}")
-    output.document({**report.to_document(), **paths})
 
 
 PathsArgument = Annotated[
@@ -124,8 +98,8 @@ def analyze(
     *,
     options: AnalyzeOptions,
     master: MasterOption = "local[*]",
-    credentials: Credentials = NO_CREDENTIALS,
-    json: JsonOption = False,
+    credentials: Credentials,
+    output: Output,
 ) -> None:
     """Evaluate publishing strategies on recorded events.
 
@@ -141,7 +115,6 @@ def analyze(
     from thinwire.analysis import render_page
     from thinwire.topics.topic_plan import write_plan
 
-    output = Output(json)
     options.check(paths or [], master)
     found = _run(master, paths or [], options, BrokerAccess(options.servers, credentials))
     command = shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""
@@ -150,9 +123,32 @@ def analyze(
         write_atomically(options.report, render_page(found))
     if options.plan is not None:
         write_atomically(options.plan, write_plan(found.to_plan()))
-    show(output, found, {"report": options.report, "plan": options.plan, "rejects": options.rejects})
+    _show(output, found)
+    written = {"report": options.report, "plan": options.plan, "rejects": options.rejects}
+    files = {name: str(path) for name, path in written.items() if path is not None}
+    for name, path in files.items():
+        if name != "rejects" or found.rejected:
+            output.note(f"{name}: {path}")
+    output.document({**found.to_document(), **files})
     if not found.is_guarantee_met:
         raise typer.Exit(1)
+
+
+def _show(output: Output, report: AnalysisReport) -> None:
+    """Print the strategies, those on the Pareto front marked, and the result in a sentence."""
+    from thinwire.analysis.report import COLUMNS
+
+    front = {rated.name for rated in report.front}
+    columns: dict[str, Column] = {
+        "": lambda rated: (">" if rated is report.chosen else "") + ("*" if rated.name in front else ""),
+        **{column.title: column.cell for column in COLUMNS if column.in_terminal},
+    }
+    output.records(f"{report.topic}: {report.chosen.outcome.events:,} events held out", columns, report.by_saving)
+    output.note("* on the Pareto front   > the plan")
+    if report.rejected:
+        first = report.rejects[0]
+        output.note(f"{report.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
+    output.note(report.sentence)
 
 
 def _run(master: str, paths: list[str], options: AnalyzeOptions, access: BrokerAccess) -> AnalysisReport:
@@ -185,7 +181,7 @@ def _packings(text: str) -> list[Packing]:
     ['none', 'deflate']
     """
     choices: tuple[Packing, ...] = ("none", "deflate", "dictionary")
-    requested = {part.strip() for part in text.split(",") if part.strip()}
+    requested = set(read_names(text) or ())
     found = [name for name in choices if name in requested]
     if not found or len(found) != len(requested):
         raise ConfigError("write none, deflate or dictionary, separated by commas", packing=text)
@@ -211,7 +207,7 @@ def _numbers(text: str, option: str) -> list[float]:
     [0.005, 0.1]
     """
     try:
-        found = list(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+        found = list(dict.fromkeys(map(float, read_names(text) or ())))
     except ValueError:
         raise ConfigError("write numbers separated by commas", **{option: text}) from None
     if not found or not all(0 <= number < 1e6 for number in found):

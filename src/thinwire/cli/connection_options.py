@@ -187,6 +187,10 @@ class ToleranceOptions:
         """Return the keyword arguments of publishers and subscriptions."""
         return {"tolerance": read_tolerances(self.tolerance), "default_tolerance": self.default_tolerance}
 
+    @property
+    def has_tolerances(self) -> bool:
+        return any(self.tolerances().values())
+
 
 def read_pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:
     """Parse repeated NAME=VALUE options.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,7 @@ from thinwire.cli.connection_options import (
     BrokerAccess,
     Credentials,
     SchemaFileOption,
+    fetch_schema,
     option,
     read_schema,
     with_options,
@@ -30,7 +33,6 @@ from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Schema
 from thinwire.services.dictionary_trainer.dictionary_upload import UploadResult, upload_dictionary
 from thinwire.topics.names import check_topic
-from thinwire.topics.registry_client import current_schema, open_registry
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.train import TrainingResult, TrialResult
@@ -111,7 +113,7 @@ def train(
     destination = BrokerAccess(target.to, credentials) if target.to is not None else None
     schema = read_schema(messages.schema)
     if schema is None and destination and paths and topic:
-        schema = run(fetch_registered_schema(destination, topic))
+        schema = run(_fetch_registered_schema(destination, topic))
     broker = BrokerAccess(messages.servers or target.to or DEFAULT_URL, credentials)
     columns = {"column": messages.column, "time": messages.time}
     with spark_session(master, "thinwire dict train") as spark, progress_bar("training") as progress:
@@ -158,13 +160,12 @@ def _check(topic: str | None, to: str | None, messages: MessageOptions, read_top
         raise ConfigError("a topic log has no columns: omit --column and --time", topic=read_topic)
 
 
-async def fetch_registered_schema(access: BrokerAccess, topic: str) -> Schema | None:
+async def _fetch_registered_schema(access: BrokerAccess, topic: str) -> Schema | None:
     """Return the schema of a topic; None if it is not registered."""
     async with access.bus() as bus:
-        try:
-            return await current_schema(await open_registry(bus.broker), topic)
-        except UnknownTopic:
-            return None
+        with suppress(UnknownTopic):
+            return await fetch_schema(bus, topic)
+    return None
 
 
 async def upload(access: BrokerAccess, topic: str, dictionary: Dictionary, days: float) -> UploadResult:
@@ -176,7 +177,7 @@ async def upload(access: BrokerAccess, topic: str, dictionary: Dictionary, days:
 
 
 def _show(output: Output, result: TrainingResult, out: Path | None, uploaded: UploadResult | None) -> None:
-    candidates = sorted(result.candidates, key=lambda candidate: candidate.packed)
+    candidates = sorted(result.candidates, key=attrgetter("packed"))
     sample = result.sample
     title = f"{len(sample.messages):,} of {sample.seen:,} messages, 30 % of them held out"
     output.records(title, _columns(result.chosen), _best_per_size(candidates))

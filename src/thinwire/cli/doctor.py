@@ -24,6 +24,7 @@ from thinwire.cli.connection_options import BrokerAccess, Credentials, with_opti
 from thinwire.cli.main import EXTRAS
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
+from thinwire.codec import kernels
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable, ThinwireError, TransportError
 from thinwire.spark.session import JAVA, java_version
 from thinwire.topics.registry_client import ping
@@ -65,9 +66,7 @@ def check_python() -> DoctorCheck:
 
 def check_kernels() -> DoctorCheck:
     """Check that compiled kernels can be cached, so that only the first run compiles them."""
-    spec = find_spec("thinwire.codec.kernels")
-    package = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".")
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or package / "__pycache__")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(kernels.__path__[0]) / "__pycache__")
     cached = sum(1 for _ in folder.rglob("*.nbi")) if folder.is_dir() else 0
     if not _is_writable(folder):
         remedy = "every process compiles its kernels: set NUMBA_CACHE_DIR to a writable directory"

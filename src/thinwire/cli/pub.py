@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,6 +62,9 @@ class PublishOptions(ToleranceOptions):
             detail = "the plan contains the schema: omit --schema and --infer, or omit --plan"
             raise ConfigError(detail, plan=str(self.plan))
 
+    def read_plan(self, topic: str) -> TopicPlan | None:
+        return load_plan(self.plan).topic(topic) if self.plan is not None else None
+
 
 @with_options
 def pub(
@@ -87,16 +88,11 @@ def pub(
     thinwire pub building.rooms events.jsonl --plan plan.toml
     """
     options.check()
-    publication = _Publication(
-        topic,
-        options,
-        schema=read_schema(options.schema),
-        plan=load_plan(options.plan).topic(topic) if options.plan is not None else None,
-        tolerances=options.tolerances(),
-    )
-    with _open_descriptor(file) as descriptor:
-        events = EventInput(descriptor, on_rejected=_print_rejected)
-        interrupted, summary = run(_publish(publication, events, broker))
+    schema, plan = read_schema(options.schema), options.read_plan(topic)
+    # Opened before connecting, so that a missing file is reported first.
+    with nullcontext(sys.stdin) if file == "-" else open(file, "rb") as stream:
+        events = EventInput(stream.fileno(), on_rejected=_print_rejected)
+        interrupted, summary = run(_publish(topic, options, schema, plan, events, broker))
     _show(output, topic, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -104,52 +100,29 @@ def pub(
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class _Publication:
-    """The topic, and the options with the content of their files."""
-
-    topic: str
-    options: PublishOptions
-    schema: Schema | None
-    plan: TopicPlan | None
-    tolerances: dict[str, Any]
-
-    def publisher_settings(self) -> dict[str, Any]:
-        """Return the settings of the plan and the tolerances; an explicit linger overrides the planned one."""
-        planned = {} if self.plan is None else self.plan.publishing
-        linger = {} if self.options.linger is None else {"linger": self.options.linger}
-        return {"name": self.options.name, **self.tolerances, **planned, **linger}
-
-    @property
-    def has_tolerances(self) -> bool:
-        """Whether a tolerance was given."""
-        return any(self.tolerances.values())
-
-
-@contextmanager
-def _open_descriptor(file: str) -> Iterator[int]:
-    """Open the input before connecting, so that a missing file is reported first."""
-    if file == "-":
-        yield sys.stdin.fileno()
-        return
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-async def _publish(publication: _Publication, events: EventInput, broker: BrokerAccess) -> tuple[bool, dict[str, Any]]:
+async def _publish(
+    topic: str,
+    options: PublishOptions,
+    schema: Schema | None,
+    plan: TopicPlan | None,
+    events: EventInput,
+    broker: BrokerAccess,
+) -> tuple[bool, dict[str, Any]]:
     """Publish all events. Return whether it was interrupted, and the summary."""
-    async with broker.bus(publication.options.name) as bus:
-        schema = await _resolve_schema(bus, publication, events)
-        settings = publication.publisher_settings() | {"schema": schema}
-        async with bus.publisher(publication.topic, **settings) as out:
+    async with broker.bus(options.name) as bus:
+        if plan is not None:
+            settings = plan.publishing
+            await _register_plan(bus, plan, options)
+        else:
+            settings = {"schema": await _resolve_schema(bus, topic, options, schema, events)}
+        if options.linger is not None:
+            settings["linger"] = options.linger
+        async with bus.publisher(topic, name=options.name, **options.tolerances(), **settings) as out:
             line = status_line(
                 lambda: f"{events.accepted:,} events, {events.rejected:,} rejected", "waiting for events"
             )
             with interruptible() as interrupted, line:
-                await _publish_events(events, out, publication.options.rate)
+                await _publish_events(events, out, options.rate)
             await out.flush()
             return interrupted.is_set(), _summarize(events, out)
 
@@ -157,45 +130,46 @@ async def _publish(publication: _Publication, events: EventInput, broker: Broker
 async def _publish_events(events: EventInput, out: Publisher, rate: float | None) -> None:
     loop = asyncio.get_running_loop()
     start = loop.time()
-    async for number, event, size in events:
+    async for item in events:
         if rate:
             await asyncio.sleep(start + events.accepted / rate - loop.time())
-        await events.offer(out, number, event, size)
+        await events.publish(out, item)
 
 
-async def _resolve_schema(bus: Bus, publication: _Publication, events: EventInput) -> Schema:
-    """Return the schema to publish under; register it if it is planned, inferred or to be retained."""
-    topic, options, plan, schema = publication.topic, publication.options, publication.plan, publication.schema
+async def _register_plan(bus: Bus, plan: TopicPlan, options: PublishOptions) -> None:
+    if options.has_tolerances:
+        print_status("--tolerance is ignored: the plan contains the tolerances")
+    settings = replace(plan.settings, retain=plan.settings.retain or options.retain)
+    await register_schema(await open_registry(bus.broker), plan.schema, settings)
+
+
+async def _resolve_schema(
+    bus: Bus, topic: str, options: PublishOptions, schema: Schema | None, events: EventInput
+) -> Schema:
+    """Return the given, inferred or registered schema; register it if it is inferred or to be retained."""
     registry = await open_registry(bus.broker)
-    if plan is not None:
-        if publication.has_tolerances:
-            print_status("--tolerance is ignored: the plan contains the tolerances")
-        settings = replace(plan.settings, retain=plan.settings.retain or options.retain)
-        await register_schema(registry, plan.schema, settings)
-        return plan.schema
     registered = await topic_document(registry, topic)
     if schema is not None and schema.name != topic:
         raise ConfigError("the schema must have the name of the topic", topic=topic, schema=schema.name)
     if options.infer and registered is not None:
         print_status(f"{topic} is registered: its schema is used, nothing is inferred")
     elif options.infer:
-        schema = await _infer_schema(publication, events)
+        schema = await _infer_schema(topic, options, events)
         await bus.register(schema, retain=options.retain)
     schema = schema or await fetch_schema(bus, topic)
     if options.retain:
         settings = registered.settings if registered is not None else Settings()
         await register_schema(registry, schema, replace(settings, retain=True))
-    if publication.has_tolerances and await bus.served():
+    if options.has_tolerances and await bus.served():
         print_status("--tolerance is ignored: a registry is running, and subscribers request tolerances")
     return schema
 
 
-async def _infer_schema(publication: _Publication, events: EventInput) -> Schema:
-    options = publication.options
+async def _infer_schema(topic: str, options: PublishOptions, events: EventInput) -> Schema:
     sample = await events.sample(options.sample)
     if not sample:
-        raise SchemaError("there is no event to infer a schema from", topic=publication.topic)
-    return infer(sample, publication.topic, dimensions=read_names(options.dimensions), time=options.time)
+        raise SchemaError("there is no event to infer a schema from", topic=topic)
+    return infer(sample, topic, dimensions=read_names(options.dimensions), time=options.time)
 
 
 def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:

@@ -97,15 +97,15 @@ class EventInput:
             self._sampled.append(item)
         return [item.event for item in self._sampled]
 
-    async def offer(self, out: Publisher, number: int, event: dict[str, Any], size: int) -> None:
+    async def publish(self, out: Publisher, item: InputEvent) -> None:
         """Publish one event. A rejected event is reported; the client stores it as a dead letter."""
         try:
-            await out.publish(event)
+            await out.publish(item.event)
         except (EventRejected, PayloadTooLarge) as error:
-            self.reject(number, str(error))
+            self.reject(item.number, str(error))
         else:
             self.accepted += 1
-            self.raw_bytes += size
+            self.raw_bytes += item.size
 
     def reject(self, number: int, reason: str) -> None:
         """Count a bad line and report the reason."""
@@ -120,8 +120,7 @@ class EventInput:
         async for lines in read_lines(descriptor):
             for line in lines:
                 number += 1
-                item = self._parse(number, line)
-                if item is not None:
+                if (item := self._parse(number, line)) is not None:
                     yield item
             await asyncio.sleep(0)  # publishing rarely suspends; without this the outbox would not send meanwhile
 

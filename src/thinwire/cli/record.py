@@ -20,9 +20,9 @@ from thinwire.topics.names import publisher_in, topic_of
 from thinwire.topics.recorder import Recorder, RecordingResult, Start, open_logs
 
 _INFO_COLUMNS: dict[str, Column] = {
-    name: name for name in ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends")
+    **{name: name for name in ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends")},
+    "gaps": lambda log: len(log["gaps"]),
 }
-_INFO_COLUMNS["gaps"] = lambda log: len(log["gaps"])
 
 
 def show_info(output: Output, path: Path, *, check: bool) -> None:

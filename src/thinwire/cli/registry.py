@@ -27,8 +27,10 @@ from thinwire.topics.registry_client import open_registry
 T = TypeVar("T")
 
 KINDS = tuple(DocumentKind)
-_COLUMNS: dict[str, Column] = {name: name for name in ("topic", "version", "properties", "subscriptions", "publishers")}
-_COLUMNS["wanted"] = lambda topic: {True: "yes", False: "no"}.get(topic["wanted"], "-")
+_COLUMNS: dict[str, Column] = {
+    **{name: name for name in ("topic", "version", "properties", "subscriptions", "publishers")},
+    "wanted": lambda topic: {True: "yes", False: "no"}.get(topic["wanted"]),
+}
 
 registry = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show registered topics, schemas and subscriptions."

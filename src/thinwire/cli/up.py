@@ -6,8 +6,7 @@ import asyncio
 import json as json_text
 import os
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
 from thinwire.cli.output import Output
@@ -90,87 +88,68 @@ def up(
     thinwire up --plan plan.toml
     thinwire up --to nats://broker:4222 --only translator
     """
-    output = Output(json)
     # Read before anything starts, so that an invalid plan leaves nothing running.
     plan = load_plan(services.plan) if services.plan is not None else None
-    if services.to is not None:
-        local.check_unused()
-        run(_run_services(output, BrokerAccess(services.to, credentials), services.only, plan))
+    if services.to is None:
+        run(_run_with_broker(Output(json), local, services.only, plan), close_timeout=STOP_TIMEOUT)
     else:
-        run(_run_broker_and_services(output, local, services.only, plan), close_timeout=STOP_TIMEOUT)
+        local.check_unused()
+        access = BrokerAccess(services.to, credentials)
+        access.check_running("to")
+        run(_run_services(Output(json), access, services.only, plan))
 
 
-async def _run_broker_and_services(
-    output: Output, local: LocalBrokerOptions, only: Service | None, plan: Plan | None
+async def _run_with_broker(output: Output, local: LocalBrokerOptions, only: Service | None, plan: Plan | None) -> None:
+    async with AsyncExitStack() as stack:
+        server = await _start_broker(local, stack)
+        await _run_services(output, BrokerAccess(server.url), only, plan, server)
+
+
+async def _run_services(
+    output: Output, access: BrokerAccess, only: Service | None, plan: Plan | None, server: EmbeddedServer | None = None
 ) -> None:
     async with AsyncExitStack() as stack:
-        try:
-            port = DEFAULT_PORT if local.port is None else local.port
-            server = await stack.enter_async_context(EmbeddedServer(local.dir, port=port, leaves=local.leaves))
-        except OSError as error:
-            detail = f"{error.strerror or error}: free some space, or choose another directory (--dir)"
-            raise ConfigError(detail, dir=str(local.dir or tempfile.gettempdir())) from None
-        tasks = await stack.enter_async_context(_services(server.url, {}, only))
-        await _register(output, server.url, {}, plan)
-        running = f"broker{', ' if only is None else ' and '}{_display_name(only)} run"
-        data = f"data in {server.directory}"
-        data += ", deleted at the end; --dir DIR selects a permanent directory" if server.temporary else ""
-        leaves = f"; edge hosts connect to {server.leaf_url}" if server.leaf_url else ""
-        await _announce_and_wait(output, server.url, f"{running}; {data}{leaves}", tasks, server)
+        tasks = await _start_services(access, only, stack)
+        if plan is not None:
+            async with access.bus("plan") as bus:
+                topics = await register_plan(await open_registry(bus.broker), plan)
+            output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
+        document = {"url": access.redacted_url, "pid": os.getpid(), "dir": server and str(server.directory)}
+        announce(output, document, f"{access.redacted_url}  {_describe(only, server)}. Ctrl-C ends the command.")
+        with interruptible():
+            await wait_for_end(tasks, server)
 
 
-async def _run_services(output: Output, broker: BrokerAccess, only: Service | None, plan: Plan | None) -> None:
-    broker.check_running("to")
-    async with _services(broker.url, broker.options(), only) as tasks:
-        await _register(output, broker.url, broker.options(), plan)
-        text = f"{_display_name(only)} {'run' if only is None else 'runs'}"
-        await _announce_and_wait(output, broker.redacted_url, text, tasks)
+async def _start_broker(local: LocalBrokerOptions, stack: AsyncExitStack) -> EmbeddedServer:
+    port = DEFAULT_PORT if local.port is None else local.port
+    try:
+        return await stack.enter_async_context(EmbeddedServer(local.dir, port=port, leaves=local.leaves))
+    except OSError as error:
+        detail = f"{error.strerror or error}: free some space, or choose another directory (--dir)"
+        raise ConfigError(detail, dir=str(local.dir or tempfile.gettempdir())) from None
 
 
-async def _announce_and_wait(
-    output: Output, url: str, text: str, tasks: set[asyncio.Task[None]], server: EmbeddedServer | None = None
-) -> None:
-    directory = None if server is None else str(server.directory)
-    announce(output, {"url": url, "pid": os.getpid(), "dir": directory}, f"{url}  {text}. Ctrl-C ends the command.")
-    with interruptible():
-        await wait_for_end(tasks, server)
-
-
-async def _register(output: Output, url: str, options: dict[str, Any], plan: Plan | None) -> None:
-    """Register the topics of a plan, if there is one."""
-    if plan is None:
-        return
-    async with AsyncExitStack() as stack:
-        broker, _ = await open_broker(read_url(url), {"name": "plan", **options}, stack)
-        topics = await register_plan(await open_registry(broker), plan)
-    output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
-
-
-_NAMES = {Service.DICTIONARIES: "the dictionary trainer", Service.WATCHES: "the watcher"}
-
-
-def _display_name(only: Service | None) -> str:
-    if only is None:
-        return "registry, translator, dictionaries and watches"
-    return _NAMES.get(only, f"the {only}")
-
-
-@asynccontextmanager
-async def _services(url: str, options: dict[str, Any], only: Service | None) -> AsyncIterator[set[asyncio.Task[None]]]:
-    """Start the services and yield their tasks."""
+async def _start_services(access: BrokerAccess, only: Service | None, stack: AsyncExitStack) -> set[asyncio.Task[None]]:
+    """Start the services, each with its own connection, and return their tasks."""
     starts = {
         Service.REGISTRY: run_registry,
         Service.TRANSLATOR: run_translator,
         Service.DICTIONARIES: run_dictionaries,
         Service.WATCHES: run_watches,
     }
-    async with AsyncExitStack() as stack:
-        tasks: set[asyncio.Task[None]] = set()
-        for service, start in starts.items():
-            if only in (None, service):
-                broker, _ = await open_broker(read_url(url), {"name": str(service), **options}, stack)
-                tasks.add(await start(broker, WallClock(), stack))
-        yield tasks
+    selected = list(starts) if only is None else [only]
+    return {await starts[service](await access.open(service, stack), WallClock(), stack) for service in selected}
+
+
+def _describe(only: Service | None, server: EmbeddedServer | None) -> str:
+    """Return what runs, and where the data of a broker started here is."""
+    names = {Service.DICTIONARIES: "the dictionary trainer", Service.WATCHES: "the watcher"}
+    services = "registry, translator, dictionaries and watches" if only is None else names.get(only, f"the {only}")
+    if server is None:
+        return f"{services} {'run' if only is None else 'runs'}"
+    text = f"broker{', ' if only is None else ' and '}{services} run; data in {server.directory}"
+    text += ", deleted at the end; --dir DIR selects a permanent directory" if server.temporary else ""
+    return text + (f"; edge hosts connect to {server.leaf_url}" if server.leaf_url else "")
 
 
 async def wait_for_end(tasks: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
