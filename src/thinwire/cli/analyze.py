@@ -55,7 +55,7 @@ class AnalyzeOptions:
         "none,dictionary", "Packings of JSON frames to try: none, deflate, dictionary.", metavar="P,P"
     )
     max_linger: float | None = option(None, "Longest linger of the plan, in seconds.", metavar="S", min=0)
-    level: str | None = option(None, "Tolerance level of the plan; default: the knee of the front.", metavar="P")
+    level: str | None = option(None, "Tolerance level of the plan; default: the knee of the Pareto front.", metavar="P")
     train: float = option(0.5, "Fraction of the events used for training.", metavar="X")
     chunk: int = option(200_000, "Events per chunk.", metavar="N", min=1)
     report: Path | None = option(None, "Write the report to this HTML file.", metavar="FILE")

@@ -42,7 +42,8 @@ def option(default: Any, help: str, *names: str, **settings: Any) -> Any:
     settings: further arguments of `typer.Option`
     """
     metadata = {"names": names, "settings": {"help": help, **settings}}
-    return field(default=MISSING if default is ... else default, metadata=metadata)
+    # a required field may follow fields with defaults, for example those of a base class
+    return field(default=MISSING if default is ... else default, metadata=metadata, kw_only=default is ...)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -74,7 +74,7 @@ class DictionaryOptions:
     out: Path | None = option(None, "Write the dictionary to this file.", metavar="FILE")
     size: str = option("4k,16k,64k", "Sizes in bytes, comma-separated; the best is taken.", metavar="16k")
     budget: float = option(
-        0.25, "CPU time of packing relative to deflate: 1 thorough, 10 everything.", metavar="X", min=0.15
+        0.25, "Largest CPU time of packing, as a multiple of deflate's; 10 allows every codec.", metavar="X", min=0.15
     )
     days: float = option(30, "With --to: days until it expires.", metavar="D", min=0.01, max=3650)
 
@@ -195,9 +195,9 @@ def _columns(chosen: TrialResult) -> dict[str, Column]:
     return {
         "": lambda candidate: ">" if candidate is chosen else "",
         "candidate": "name",
-        "bytes a message": "packed",
+        "bytes per message": "packed",
         "saved": lambda candidate: format_percent(candidate.saved),
-        "CPU to deflate": lambda candidate: f"{candidate.cpu:.2f}",
+        "CPU relative to deflate": lambda candidate: f"{candidate.cpu:.2f}",
         "bytes": lambda candidate: candidate.content or None,
         "transfer size": lambda candidate: candidate.travelling or None,
     }

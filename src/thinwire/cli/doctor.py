@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -20,7 +21,7 @@ import typer
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
+from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
 from thinwire.cli.main import EXTRAS
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
@@ -252,21 +253,18 @@ UrlArgument = Annotated[
     str | None,
     typer.Argument(metavar="URL", envvar="THINWIRE_URL", help="The broker; default: check this machine only."),
 ]
-DirectoryOption = Annotated[
-    Path | None, typer.Option("--dir", metavar="DIR", help="Also check the disk of this directory.")
-]
-QuickOption = Annotated[bool, typer.Option("--quick", help="Do not start an embedded broker.")]
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Options of `thinwire doctor`."""
+
+    directory: Path | None = option(None, "Also check the disk of this directory.", "--dir", metavar="DIR")
+    quick: bool = option(False, "Do not start an embedded broker.")
 
 
 @with_options
-def doctor(
-    url: UrlArgument = None,
-    directory: DirectoryOption = None,
-    quick: QuickOption = False,
-    *,
-    credentials: Credentials,
-    output: Output,
-) -> None:
+def doctor(url: UrlArgument = None, *, options: DoctorOptions, credentials: Credentials, output: Output) -> None:
     """Check this machine and the broker at URL, and print remedies.
 
     Exits with 1 if a check fails, otherwise with 0; warnings are not failures.
@@ -276,7 +274,7 @@ def doctor(
     thinwire doctor nats://broker:4222 --json
     """
     broker = None if url is None else BrokerAccess(url, credentials)
-    checks = run(_check_all(directory, quick, broker))
+    checks = run(_check_all(options, broker))
     output.records("doctor", DoctorCheck._fields, checks)
     failed = [check.check for check in checks if check.verdict == "fail"]
     output.note(f"failed: {', '.join(failed)}" if failed else "no check failed")
@@ -285,10 +283,10 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _check_all(directory: Path | None, quick: bool, broker: BrokerAccess | None) -> list[DoctorCheck]:
-    folders = sorted({Path(tempfile.gettempdir()), *([directory] if directory is not None else [])})
+async def _check_all(options: DoctorOptions, broker: BrokerAccess | None) -> list[DoctorCheck]:
+    folders = sorted({Path(tempfile.gettempdir()), options.directory or Path(tempfile.gettempdir())})
     checks = [check_python(), check_kernels(), check_extras(), check_java(), check_nats_server()]
     checks += map(check_disk, folders)
-    if not quick:
+    if not options.quick:
         checks.append(await check_embedded_broker())
     return checks if broker is None else [*checks, *await check_broker(broker)]

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from thinwire.spark.jobs.stream_progress import JobProgress
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
-TableOption = Annotated[
-    str, typer.Option("--to", metavar="TABLE", help="Folder of the table, or URL such as s3a://...")
-]
-ForgetOption = Annotated[bool, typer.Option("--forget", help="Write nothing; remove the subscription of the table.")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -43,6 +39,8 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class IngestOptions(ToleranceOptions):
     """Options of `thinwire ingest`."""
 
+    to: str = option(..., "Folder of the table, or URL such as s3a://...", metavar="TABLE")
+    forget: bool = option(False, "Write nothing; remove the subscription of the table.")
     start: str = option(
         "earliest", "Where a new table starts: earliest, latest, JSON of offsets.", "--from", metavar="POSITION"
     )
@@ -71,10 +69,8 @@ class IngestOptions(ToleranceOptions):
 @with_options
 def ingest(
     topics: TopicsArgument,
-    to: TableOption,
     *,
     options: IngestOptions,
-    forget: ForgetOption = False,
     master: MasterOption = "local[*]",
     broker: ServersAccess,
     output: Output,
@@ -89,13 +85,15 @@ def ingest(
     thinwire ingest building.rooms --to lake/rooms --once
     thinwire ingest building.rooms building.halls --to lake/building --trigger 1m --tolerance temperature=0.1
     """
-    if forget:
-        _forget(broker, topics, to)
-        output.note(f"{to} is unsubscribed from {', '.join(topics)}")
-        output.document({"table": to, "topics": topics, "forgotten": True})
+    from thinwire.spark.jobs.ingest import forget
+
+    if options.forget:
+        forget(broker.url, topics, options.to, **broker.options())
+        output.note(f"{options.to} is unsubscribed from {', '.join(topics)}")
+        output.document({"table": options.to, "topics": topics, "forgotten": True})
         return
-    stop, written = _run(master, broker, topics, to, options.read())
-    _print_result(output, to, written)
+    stop, written = _run(master, broker, topics, options)
+    _print_result(output, options.to, written)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
 
@@ -112,11 +110,10 @@ def read_duration(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _run(
-    master: str, broker: ServersAccess, topics: list[str], table: str, settings: dict[str, Any]
-) -> tuple[Event, Ingested]:
+def _run(master: str, broker: ServersAccess, topics: list[str], options: IngestOptions) -> tuple[Event, Ingested]:
     from thinwire.spark.jobs.ingest import ingest as ingest_topics
 
+    settings = options.read()
     # The session starts first: Spark installs a signal handler, which would cancel the running batch on Ctrl-C.
     with (
         spark_session(master, "thinwire ingest") as spark,
@@ -128,15 +125,9 @@ def _run(
             set_status(f"{job.rows:,} rows in {job.batches:,} batches, {job.behind:,} messages behind")
 
         written = ingest_topics(
-            spark, broker.url, topics, table, stop=stop, progress=on_progress, **settings, **broker.options()
+            spark, broker.url, topics, options.to, stop=stop, progress=on_progress, **settings, **broker.options()
         )
     return stop, written
-
-
-def _forget(broker: ServersAccess, topics: list[str], table: str) -> None:
-    from thinwire.spark.jobs.ingest import forget
-
-    forget(broker.url, topics, table, **broker.options())
 
 
 @contextmanager

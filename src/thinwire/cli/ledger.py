@@ -27,6 +27,7 @@ class Grouping(StrEnum):
 FileArgument = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
 GroupingOption = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this column.")]
 _KEYS = ("run", "topic", "link", "class", "role")
+_DERIVED = ("frame_bytes", "saved", "bytes_per_event", "broken", "error_max", "error_p99")
 
 
 @ledger.callback()
@@ -43,7 +44,7 @@ def show(file: FileArgument, by: GroupingOption = None, json: JsonOption = False
     columns = ["run", by.value, "role"] if by else list(_KEYS)
     lines = [{name: _key(row, name) for name in columns} | figures(row) for row in rows]
     if lines:
-        output.table(str(file), list(lines[0]), [list(line.values()) for line in lines])
+        output.records(str(file), list(lines[0]), lines)
     else:
         output.note(f"{file} has no rows")
     output.document({"file": str(file), "by": by, "rows": [to_document(row) | derived(row) for row in rows]})
@@ -77,12 +78,7 @@ def figures(row: Row) -> dict[str, Any]:
 def derived(row: Row) -> dict[str, Any]:
     """Return the figures that are computed from a row, for the JSON document."""
     return {
-        "frame_bytes": row.frame_bytes,
-        "saved": row.saved,
-        "bytes_per_event": row.bytes_per_event,
-        "broken": row.broken,
-        "error_max": row.error_max,
-        "error_p99": row.error_p99,
+        **{name: getattr(row, name) for name in _DERIVED},
         "sent_p50": row.latency_sent.quantile(0.5),
         "sent_p99": row.latency_sent.quantile(0.99),
         "virtual_p50": row.latency_virtual.quantile(0.5),

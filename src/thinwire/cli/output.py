@@ -68,7 +68,7 @@ class Output:
 
     def facts(self, title: str, facts: Mapping[str, Any]) -> None:
         """Print a table of names and values."""
-        self.table(title, ("what", "value"), list(facts.items()))
+        self.table(title, ("name", "value"), list(facts.items()))
 
     def document(self, value: Any) -> None:
         """Print the JSON document of the command; call it once."""

@@ -23,7 +23,7 @@ from thinwire.placement import Host, HostAssignment, MonotoneModel, PlacementPla
 from thinwire.placement.explanation import explain
 
 APPLY_COLUMNS = ("topic", "host", "before", "function", "messages/s", "limit ms")
-COLUMNS = ("host", "topic", "messages/s", "ms a message", "expected p90 ms", "with margin ms", "limit ms")
+COLUMNS = ("host", "topic", "messages/s", "ms per message", "expected p90 ms", "with margin ms", "limit ms")
 
 place = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Place topics on edge hosts within a latency limit."

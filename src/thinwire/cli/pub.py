@@ -46,7 +46,7 @@ class PublishOptions(ToleranceOptions):
     sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
     dimensions: str | None = option(None, "With --infer: properties that identify a source.", metavar="A,B")
     time: str | None = option(None, "With --infer: the event time.", metavar="NAME")
-    name: str = option("", "Name of the publisher; keep it across restarts.")
+    name: str = option("", "Name of the publisher; use the same one after a restart.")
     plan: Path | None = option(None, "Take schema, settings and linger from this plan.", metavar="FILE")
     linger: float | None = option(
         None, "Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
@@ -173,7 +173,7 @@ async def _infer_schema(topic: str, options: PublishOptions, events: EventInput)
 
 
 def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:
-    """Return the counters of a run. With `unheard`, nothing was sent: no subscriber, and events are not retained."""
+    """Return the counters of a run. `unheard`: the topic has no subscriber and no retention, so nothing was sent."""
     frame_bytes, raw_bytes = out.counts.frame_bytes, events.raw_bytes
     return {
         "publisher": out.name,

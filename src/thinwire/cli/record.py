@@ -146,7 +146,7 @@ def _progress(copied: Mapping[str, RecordingResult]) -> str:
     messages, behind, size = (
         sum(getattr(result, name) for result in results) for name in ("messages", "behind", "bytes")
     )
-    return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come"
+    return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} not copied yet"
 
 
 _COLUMNS: dict[str, Column] = {

@@ -10,9 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
@@ -40,7 +38,17 @@ class Service(StrEnum):
     WATCHES = "watches"
 
 
-JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON when everything has started.")]
+@dataclass
+class StartOutput(Output):
+    """Output of a command that runs until Ctrl-C."""
+
+    json: bool = option(False, "Print one line of JSON when everything has started.")
+
+    def announce(self, document: dict[str, Any], text: str) -> None:
+        """Print a line of text, and with --json a line of JSON, after everything has started."""
+        if self.json:
+            print(json_text.dumps(document), flush=True)
+        self.note(f"{text}. Ctrl-C ends the command.")
 
 
 @dataclass(frozen=True)
@@ -69,9 +77,7 @@ class ServiceOptions:
 
 
 @with_options
-def up(
-    *, local: LocalBrokerOptions, services: ServiceOptions, credentials: Credentials, json: JsonLineOption = False
-) -> None:
+def up(*, local: LocalBrokerOptions, services: ServiceOptions, credentials: Credentials, output: StartOutput) -> None:
     """Run a broker, the registry, a translator, the dictionary trainer and
     the watcher on this machine, until Ctrl-C or SIGTERM.
 
@@ -91,22 +97,28 @@ def up(
     # Read before anything starts, so that an invalid plan leaves nothing running.
     plan = load_plan(services.plan) if services.plan is not None else None
     if services.to is None:
-        run(_run_with_broker(Output(json), local, services.only, plan), close_timeout=STOP_TIMEOUT)
+        run(_run_with_broker(output, local, services.only, plan), close_timeout=STOP_TIMEOUT)
     else:
         local.check_unused()
         access = BrokerAccess(services.to, credentials)
         access.check_running("to")
-        run(_run_services(Output(json), access, services.only, plan))
+        run(_run_services(output, access, services.only, plan))
 
 
-async def _run_with_broker(output: Output, local: LocalBrokerOptions, only: Service | None, plan: Plan | None) -> None:
+async def _run_with_broker(
+    output: StartOutput, local: LocalBrokerOptions, only: Service | None, plan: Plan | None
+) -> None:
     async with AsyncExitStack() as stack:
         server = await _start_broker(local, stack)
         await _run_services(output, BrokerAccess(server.url), only, plan, server)
 
 
 async def _run_services(
-    output: Output, access: BrokerAccess, only: Service | None, plan: Plan | None, server: EmbeddedServer | None = None
+    output: StartOutput,
+    access: BrokerAccess,
+    only: Service | None,
+    plan: Plan | None,
+    server: EmbeddedServer | None = None,
 ) -> None:
     async with AsyncExitStack() as stack:
         tasks = await _start_services(access, only, stack)
@@ -115,7 +127,7 @@ async def _run_services(
                 topics = await register_plan(await open_registry(bus.broker), plan)
             output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
         document = {"url": access.redacted_url, "pid": os.getpid(), "dir": server and str(server.directory)}
-        announce(output, document, f"{access.redacted_url}  {_describe(only, server)}. Ctrl-C ends the command.")
+        output.announce(document, f"{access.redacted_url}  {_describe(only, server)}")
         with interruptible():
             await wait_for_end(tasks, server)
 
@@ -161,10 +173,3 @@ async def wait_for_end(tasks: set[asyncio.Task[None]], server: EmbeddedServer | 
             raise BrokerUnavailable(f"the broker has exited. End of its log:\n{server.log_tail()}\n")
     for task in ended:
         task.result()
-
-
-def announce(output: Output, document: dict[str, Any], text: str) -> None:
-    """Print a line of text, and with --json a line of JSON, after everything has started."""
-    if output.json:
-        print(json_text.dumps(document), flush=True)
-    output.note(text)

@@ -55,7 +55,7 @@ class DemoRole:
         return self._report()
 
     async def report(self) -> None:
-        """Only report."""
+        """Do nothing. The answer is the report."""
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -105,7 +105,7 @@ class DemoTranslatorRole(DemoRole):
 
     def _read_classes(self) -> tuple[int, dict[str, Any]]:
         """Return the number of events that the translator has read, and the figures of each demand class."""
-        # without a translation no demand class has needed a channel so far
+        # the service translates a topic from the time at which a demand class needs a channel
         translation: Translation | None = getattr(self._service.active_work.get(TOPIC), "translation", None)
         if translation is None:
             return 0, {}

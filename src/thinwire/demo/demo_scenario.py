@@ -1,7 +1,7 @@
 """Scenario of the demonstration: the events of three plants, when they are published, and five subscriptions.
 
-Publishers and subscribers generate the events from the same seed, each for itself. The subscriptions are made in their
-order. Each time a stricter one is made, the tolerance of the publishers decreases:
+Publishers and subscribers generate the same events from one seed. The subscriptions start in this order. A stricter one
+decreases the tolerance of the publishers:
 
 >>> [publisher_tolerance(SUBSCRIPTIONS[:count]) for count in range(1, 6)]
 ['1', '1', '0.5 to 1', '0.5', '0']

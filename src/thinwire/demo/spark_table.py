@@ -33,7 +33,7 @@ SINK_LOG = "_spark_metadata"
 """folder in which Spark records the files of finished batches"""
 TRIGGER = "2s"
 MAX_STARTS = 3
-"""number of times that `thinwire ingest` is started before the table is given up"""
+"""starts of `thinwire ingest`, after which it has failed"""
 STOP_TIMEOUT = 60.0
 """seconds for Spark to stop, which includes the running batch"""
 COMMIT_TIMEOUT = 600.0
