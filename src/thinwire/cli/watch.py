@@ -39,9 +39,7 @@ ExpressionArgument = Annotated[
 class EvaluationOptions:
     """Options of the watch."""
 
-    durable: str | None = option(
-        None, "Name of a durable watch, which resumes after its last printed notification.", metavar="NAME"
-    )
+    durable: str | None = option(None, "Durable watch: resume after the last printed notification.", metavar="NAME")
     max_delay: float = option(1.0, "Longest wait for events of other topics.", metavar="SECONDS", min=0)
     late_policy: LatePolicy = option(
         LatePolicy.APPLY, "Events after --max-delay: evaluate and flag them, or drop them.", "--late"
