@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
@@ -30,9 +30,8 @@ from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable
 from thinwire.spark.session import JAVA, java_version
 from thinwire.topics.registry_client import ping
 
-PYTHON = (3, 11)
 NATS = (2, 11)
-"""oldest supported versions"""
+"""oldest supported version"""
 MIN_FREE_DISK = 1 << 30
 """bytes; with less free space the disk check warns"""
 MIN_PAYLOAD = 128_000
@@ -58,11 +57,6 @@ class DoctorCheck(NamedTuple):
     ) -> DoctorCheck:
         """Return the result `ok`, or the other verdict with the remedy."""
         return cls(name, "ok", found) if is_ok else cls(name, otherwise, found, remedy)
-
-
-def check_python() -> DoctorCheck:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return DoctorCheck.of("Python", sys.version_info >= PYTHON, found, "install Python 3.11 or newer")
 
 
 def check_kernels() -> DoctorCheck:
@@ -116,14 +110,9 @@ def check_disk(folder: Path) -> DoctorCheck:
 async def check_embedded_broker() -> DoctorCheck:
     """Start an embedded broker and store a document."""
     try:
-        from thinwire.brokers.nats.broker import connect
-
-        async with EmbeddedServer() as server:
-            broker = await connect(server.url)
-            try:
-                await (await broker.bucket("tw_doctor")).put("doctor", b"test")
-            finally:
-                await broker.close()
+        async with EmbeddedServer() as server, AsyncExitStack() as stack:
+            broker = await BrokerAccess(server.url).open("doctor", stack)
+            await (await broker.bucket("tw_doctor")).put("doctor", b"test")
         return DoctorCheck("embedded broker", "ok", "starts, stores and stops")
     except (ThinwireError, OSError) as error:
         remedy = "repair the cause that is stated; until then `thinwire up` fails, too"
@@ -285,7 +274,13 @@ def doctor(url: UrlArgument = None, *, options: DoctorOptions, credentials: Cred
 
 async def _check_all(options: DoctorOptions, broker: BrokerAccess | None) -> list[DoctorCheck]:
     folders = sorted({Path(tempfile.gettempdir()), options.directory or Path(tempfile.gettempdir())})
-    checks = [check_python(), check_kernels(), check_extras(), check_java(), check_nats_server()]
+    checks = [
+        DoctorCheck("Python", "ok", platform.python_version()),
+        check_kernels(),
+        check_extras(),
+        check_java(),
+        check_nats_server(),
+    ]
     checks += map(check_disk, folders)
     if not options.quick:
         checks.append(await check_embedded_broker())

@@ -25,7 +25,7 @@ _INFO_COLUMNS: dict[str, Column] = {
 }
 
 
-def show_info(output: Output, path: Path, *, check: bool) -> None:
+def _show_info(output: Output, path: Path, *, check: bool) -> None:
     """Print the content of a recording; with `check` read all of it and raise an error for a damaged block."""
     with open_recording(path) as recording:
         logs = [_describe_log(recording, log) for log in recording.logs()]
@@ -42,7 +42,7 @@ def show_info(output: Output, path: Path, *, check: bool) -> None:
 
 def _describe_log(recording: Recording, log: str) -> dict[str, Any]:
     span, times = recording.span(log), recording.times(log)
-    begins, ends = (_iso(time) for time in times) if times is not None else (None, None)
+    begins, ends = map(_format_instant, times) if times is not None else (None, None)
     return {
         "log": log,
         "topic": topic_of(log) or log,
@@ -67,13 +67,13 @@ def _count_messages(recording: Recording, log: str) -> int:
 
 def _print_gaps(output: Output, row: dict[str, Any]) -> None:
     for first, last in row["gaps"]:
-        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were not in the log any more.")
+        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were no longer in the log.")
     for cut in row["cuts"]:
         where = f"{cut['file']} is truncated at byte {cut['byte']:,}"
         output.note(f"{row['topic']}: {where}: an incomplete block of {cut['bytes']:,} bytes is ignored.")
 
 
-def _iso(time: float) -> str:
+def _format_instant(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
@@ -114,7 +114,7 @@ def record(topics: TopicsArgument = None, *, options: RecordOptions, broker: Ser
     if options.info is not None:
         if topics or options.to is not None:
             raise ConfigError("--info reads a recording and takes no topics and no --to", info=str(options.info))
-        show_info(output, options.info, check=options.check)
+        _show_info(output, options.info, check=options.check)
         return
     if not topics or options.to is None:
         raise ConfigError("name the topics and --to FOLDER, or --info FOLDER")
