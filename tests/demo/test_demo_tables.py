@@ -10,7 +10,7 @@ import pytest
 
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo.demo_scenario import TOPIC
-from thinwire.demo.spark_table import MAX_STARTS, SINK_LOG, SparkTable, committed_files, count_events
+from thinwire.demo.spark_table import MAX_STARTS, SINK_LOG, committed_files, count_events, open_spark_table
 
 ROWS = pa.table({"_source": ["a", "b"] * 30, "_ordinal": [number // 2 + 1 for number in range(60)], "t": [20.5] * 60})
 
@@ -57,8 +57,8 @@ def test_a_job_that_cannot_run_is_given_up_with_the_end_of_its_output(tmp_path, 
 
 async def _give_up():
     proxy = Proxy("127.0.0.1", 1, port=1)  # not started
-    async with SparkTable("test", proxy) as table:
+    async with open_spark_table("test", proxy) as table:
         while not table.problem:
-            assert (await table.view()).rows == 0
+            assert table.view().rows == 0
             await asyncio.sleep(0.1)
         return table.problem, table.table.parent

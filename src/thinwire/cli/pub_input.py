@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinwire.client.publisher import Publisher
@@ -51,17 +52,17 @@ def _read_chunks(
     capacity: threading.Semaphore,
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    chunk: bytes | OSError = b"..."
-    while chunk and not isinstance(chunk, OSError):
+    chunk: bytes | OSError
+    while True:
         capacity.acquire()
         try:
             chunk = os.read(descriptor, CHUNK)
         except OSError as error:
             chunk = error
-        try:
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-        except RuntimeError:
-            return  # the event loop is closed
+        if not chunk or isinstance(chunk, OSError):
+            return
 
 
 class InputEvent(NamedTuple):

@@ -33,7 +33,7 @@ from thinwire.demo.demo_scenario import (
     publisher_tolerance,
 )
 from thinwire.demo.process_group import Answer, WorkerFailed, WorkerProcess, gather_answers, micros, process_group
-from thinwire.demo.spark_table import ParquetView, SparkTable
+from thinwire.demo.spark_table import ParquetView, SparkTable, open_spark_table
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import COUNTERS, Row, from_document, merge
 from thinwire.topics.names import REGISTRY, channel_log_of, log_of
@@ -153,7 +153,7 @@ class DemoSystem:
         await bus.register(SCHEMA, max_silence=MAX_SILENCE)
         self._broker: Broker = bus.broker
         if with_spark:
-            self.table = await enter(SparkTable(self.run, self._proxies["spark"]))
+            self.table = await enter(open_spark_table(self.run, self._proxies["spark"]))
 
     def _worker(self, name: str, proxy: str, **settings: Any) -> WorkerProcess:
         url = f"nats://{LOOPBACK}:{self._proxies[proxy].port}"
@@ -286,7 +286,7 @@ class Demo:
         await self._report(elapsed, do="end", last=last, stop_time=stop_time)
         self.view = replace(self.view, stored=await self._system.stored())
         if self._system.table is not None:
-            self.view = replace(self.view, parquet=await self._system.table.finish(last, stopping))
+            self.view = replace(self.view, parquet=await self._system.table.finish(sum(last.values()), stopping))
 
     async def _report(self, elapsed: float, **command: Any) -> None:
         """Update the view. The subscribers answer `command` with their figures."""
@@ -302,7 +302,7 @@ class Demo:
             (*joined, *waiting),
             replace(self.view.translator, link_bytes=system.bytes_on("translator"), **translator),
             phase_rows(self._phases, self._published),
-            parquet=await system.table.view() if system.table is not None else None,
+            parquet=system.table.view() if system.table is not None else None,
         )
 
     def _update(self, view: SubscriberView, answer: Answer, classes: Mapping[str, Any]) -> SubscriberView:

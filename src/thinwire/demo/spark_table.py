@@ -11,12 +11,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from types import TracebackType
+from typing import IO
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
@@ -76,36 +76,44 @@ class ParquetView:
         return None if self.published is None else self.rows == self.events == self.published
 
 
-class SparkTable:
-    """Runs `thinwire ingest`. If the process ends, as it may on a busy machine, another one is started.
+@asynccontextmanager
+async def open_spark_table(run: str, proxy: Proxy) -> AsyncIterator[SparkTable]:
+    """Write a table in a temporary folder until the block ends.
 
     run: name of the run in the ledger
     proxy: proxy between Spark and the broker
     """
+    with (
+        TemporaryDirectory(prefix="thinwire-demo-", ignore_cleanup_errors=True) as folder,
+        TemporaryFile() as output,
+    ):
+        table = SparkTable(run, proxy, Path(folder).resolve(), output)
+        try:
+            yield table
+        finally:
+            await table.stop()
 
-    def __init__(self, run: str, proxy: Proxy) -> None:
+
+class SparkTable:
+    """Runs `thinwire ingest`. If the process ends, as it may on a busy machine, another one is started.
+
+    folder: for the table and temporary files
+    output: file for the output of the process
+    """
+
+    def __init__(self, run: str, proxy: Proxy, folder: Path, output: IO[bytes]) -> None:
         self.run = run
         self.proxy = proxy
+        self.folder = folder
+        self.table = folder / "table"
         self.problem = ""
+        self._output = output
         self._first_rows_after: float | None = None
         self._stopping = False
-
-    async def __aenter__(self) -> SparkTable:
-        self._folder = TemporaryDirectory(prefix="thinwire-demo-", ignore_cleanup_errors=True)
-        self._output = TemporaryFile()  # noqa: SIM115 - closed in __aexit__
-        self.table = Path(self._folder.name).resolve() / "table"
         self._started = time.monotonic()
         self._task = asyncio.create_task(self._run())
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-        self._output.close()
-        self._folder.cleanup()
-
-    async def view(self) -> ParquetView:
+    def view(self) -> ParquetView:
         """Return the figures so far."""
         files = committed_files(self.table)
         rows = sum(pq.read_metadata(file).num_rows for file in files)
@@ -119,13 +127,10 @@ class SparkTable:
         row = Row(self.run, TOPIC, "log", SUBSCRIPTION.name, "table", **counters)
         return ParquetView(row, self.proxy.from_broker, self._first_rows_after, problem=self.problem)
 
-    async def finish(self, last: Mapping[str, int], stopping: asyncio.Event) -> ParquetView | None:
-        """Wait for all rows and count the events. Return None if `stopping` is set before the first rows.
-
-        last: ordinal of the last event of each plant
-        """
-        published, begin = sum(last.values()), time.monotonic()
-        while (view := await self.view()).rows < published and not self.problem:
+    async def finish(self, published: int, stopping: asyncio.Event) -> ParquetView | None:
+        """Wait for all rows and count the events. Return None if `stopping` is set before the first rows."""
+        begin = time.monotonic()
+        while (view := self.view()).rows < published and not self.problem:
             if stopping.is_set() and not view.rows:
                 break
             if time.monotonic() > begin + COMMIT_TIMEOUT:
@@ -133,7 +138,7 @@ class SparkTable:
             await asyncio.sleep(POLL_INTERVAL)
         all_rows_after = time.monotonic() - begin
         await self.stop()
-        view, events = await self.view(), count_events(self.table)
+        view, events = self.view(), count_events(self.table)
         if not view.rows and not view.problem:
             return None
         return replace(view, all_rows_after=all_rows_after, published=published, events=events)
@@ -155,7 +160,7 @@ class SparkTable:
         self.problem = f"`thinwire ingest` ended {MAX_STARTS} times. The end of its output:\n{output}"
 
     async def _start(self) -> asyncio.subprocess.Process:
-        folder = self._folder.name
+        folder = str(self.folder)
         timeout = f"--conf spark.python.authenticate.socketTimeout={_SOCKET_TIMEOUT}s pyspark-shell"
         return await asyncio.create_subprocess_exec(
             *self._command(),
