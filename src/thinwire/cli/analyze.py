@@ -15,12 +15,11 @@ from thinwire.cli.connection_options import (
     Credentials,
     SchemaFileOption,
     TolerancesOption,
-    option,
     read_names,
     read_schema,
     read_tolerances,
-    with_options,
 )
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Column, Output, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.version import installed_version

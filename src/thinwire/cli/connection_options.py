@@ -1,91 +1,29 @@
 """Options that commands share: the broker's URL, credentials, tolerances, schema files, start positions.
 
-A group of options is a dataclass. The default of a field is an `option`, or its type is annotated with `typer.Option`.
-A command takes a group as one parameter. `with_options` expands it into options of the command line:
-
->>> @with_options
-... def ping(text: str, *, broker: BrokerAccess) -> None: ...
->>> list(inspect.signature(ping).parameters)
-['text', 'url', 'token_file', 'creds', 'ca', 'cert', 'key']
 >>> read_tolerances(["temperature=0.5", "humidity=1%"])
 {'temperature': 0.5, 'humidity': '1%'}
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
+from thinwire.cli.option_groups import option
 from thinwire.client.bus import Bus, connect
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.topics.registry_client import current_schema, open_registry
 from thinwire.topics.topic_plan import read_schema_file
-
-
-def option(default: Any, help: str, *names: str, **settings: Any) -> Any:
-    """Declare a field of a group of options.
-
-    default: value without the option; `...` if the option is required
-    names: names of the option; without them it has the name of the field
-    settings: further arguments of `typer.Option`
-    """
-    metadata = {"names": names, "settings": {"help": help, **settings}}
-    # a required field may follow fields with defaults, for example those of a base class
-    return field(default=MISSING if default is ... else default, metadata=metadata, kw_only=default is ...)
-
-
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter of a command that is a group of options by one option per field."""
-    signature = inspect.signature(command, eval_str=True)
-
-    @wraps(command)
-    def expanded(**values: Any) -> None:
-        command(**{parameter.name: _argument(parameter, values) for parameter in signature.parameters.values()})
-
-    options = [option for parameter in signature.parameters.values() for option in _options(parameter)]
-    expanded.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {option.name: option.annotation for option in options}
-    return expanded
-
-
-def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """Yield the options of a parameter: the fields of a group, also of groups in it, or the parameter itself."""
-    if is_dataclass(parameter.annotation):
-        for field in _fields(parameter.annotation):
-            yield from _options(field)
-    else:
-        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-
-
-def _argument(parameter: inspect.Parameter, values: Mapping[str, Any]) -> Any:
-    if not is_dataclass(parameter.annotation):
-        return values[parameter.name]
-    group: Any = parameter.annotation
-    return group(**{field.name: _argument(field, values) for field in _fields(group)})
-
-
-def _fields(group: Any) -> Iterator[inspect.Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    for item in fields(group):
-        annotation = types[item.name]
-        if item.metadata:
-            names = item.metadata["names"] or (f"--{item.name.replace('_', '-')}",)
-            annotation = Annotated[annotation, typer.Option(*names, **item.metadata["settings"])]
-        default = inspect.Parameter.empty if item.default is MISSING else item.default
-        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
 
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
 """environment variable with the token; there is no option for it, because the process list would show its value"""

@@ -15,7 +15,7 @@ from rich.live import Live
 
 from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
-from thinwire.cli.connection_options import option, with_options
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.demo.demo_run import MAX_RATE, DemoView, open_demo
 from thinwire.demo.demo_scenario import PLANTS, compile_kernels

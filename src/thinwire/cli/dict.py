@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, TopicArgument, with_options
+from thinwire.cli.connection_options import BrokerAccess, TopicArgument
 from thinwire.cli.dict_store import describe_dictionary, list_decisions, list_dictionaries, verify_dictionaries
 from thinwire.cli.dict_train import train
 from thinwire.cli.main import PEER_FAULT
+from thinwire.cli.option_groups import with_options
 from thinwire.cli.output import Column, Output, format_cell, format_percent, format_time
 from thinwire.cli.terminal import run
 from thinwire.topics.dictionary_documents import Decision

@@ -19,11 +19,10 @@ from thinwire.cli.connection_options import (
     Credentials,
     SchemaFileOption,
     fetch_schema,
-    option,
     read_schema,
-    with_options,
 )
 from thinwire.cli.dict_store import dictionary_facts
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Column, Output, format_percent, format_time, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run

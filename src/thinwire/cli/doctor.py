@@ -21,8 +21,9 @@ import typer
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
+from thinwire.cli.connection_options import BrokerAccess, Credentials
 from thinwire.cli.main import EXTRAS
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
 from thinwire.codec import kernels

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess, option, with_options
+from thinwire.cli.connection_options import DEFAULT_URL, BrokerAccess
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.terminal import interruptible, run
 from thinwire.cli.up import STOP_TIMEOUT, StartOutput, wait_for_end
 from thinwire.edge import EdgeHostDocument

@@ -16,11 +16,10 @@ from thinwire.cli.connection_options import (
     SecondsOption,
     ServersAccess,
     ToleranceOptions,
-    option,
     read_names,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, spark_session
 from thinwire.cli.terminal import status_text

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.analysis.ledger_files import read
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import with_options
+from thinwire.cli.output import Output
 from thinwire.ledger import Histogram, Row, merge, to_document
 
 ledger = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -36,9 +37,9 @@ def _ledger() -> None:
 
 
 @ledger.command()
-def show(file: FileArgument, by: GroupingOption = None, json: JsonOption = False) -> None:
+@with_options
+def show(file: FileArgument, by: GroupingOption = None, *, output: Output) -> None:
     """Print a ledger: frame and link bytes, errors relative to their bounds, latencies."""
-    output = Output(json)
     rows = list(read(file))
     rows = group_rows(rows, by) if by else rows
     columns = ["run", by.value, "role"] if by else list(_KEYS)

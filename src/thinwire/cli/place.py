@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, option, with_options
+from thinwire.cli.connection_options import BrokerAccess
 from thinwire.cli.ingest import read_duration
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.edge import Controller, EdgeTopic, apply

@@ -17,12 +17,11 @@ from thinwire.cli.connection_options import (
     ToleranceOptions,
     TopicArgument,
     fetch_schema,
-    option,
     read_names,
     read_schema,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output, print_status
 from thinwire.cli.pub_input import EventInput
 from thinwire.cli.terminal import interruptible, run, status_line
@@ -55,7 +54,8 @@ class PublishOptions(ToleranceOptions):
     rate: float | None = option(None, "Events per second; default: no limit.", min=0)
 
     def check(self) -> None:
-        """Raise `ConfigError` if more than one option gives the schema."""
+        """Raise `ConfigError` for an invalid tolerance, and if more than one option gives the schema."""
+        self.tolerances()
         if self.infer and self.schema is not None:
             raise ConfigError("give --schema or --infer, not both", schema=str(self.schema))
         if self.plan is not None and (self.infer or self.schema is not None):

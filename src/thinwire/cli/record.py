@@ -11,8 +11,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
-from thinwire.cli.connection_options import SecondsOption, ServersAccess, option, read_start, with_options
+from thinwire.cli.connection_options import SecondsOption, ServersAccess, read_start
 from thinwire.cli.main import INTERRUPTED
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Column, Output, print_status
 from thinwire.cli.terminal import run, run_for, status_line
 from thinwire.errors import ConfigError

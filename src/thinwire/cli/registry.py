@@ -9,7 +9,8 @@ from typing import Annotated, TypeVar
 import typer
 
 from thinwire.brokers.protocol import Bucket
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess
+from thinwire.cli.option_groups import with_options
 from thinwire.cli.output import Column, Output, print_status
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import ServersAccess, option, read_names, with_options
+from thinwire.cli.connection_options import ServersAccess, read_names
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError

@@ -20,16 +20,15 @@ from thinwire.cli.connection_options import (
     ToleranceOptions,
     TopicArgument,
     fetch_schema,
-    option,
     read_names,
     read_pairs,
     read_schema,
     read_sources,
     read_start,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notice_text import print_notice
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.terminal import run, run_for
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import BrokerAccess, Credentials, option, with_options
+from thinwire.cli.connection_options import BrokerAccess, Credentials
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches

@@ -7,14 +7,15 @@ import re
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as distribution_version
 
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import with_options
+from thinwire.cli.output import Output
 
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[^'\"]+)['\"])?")
 
 
-def version(json: JsonOption = False) -> None:
+@with_options
+def version(output: Output) -> None:
     """Show the versions of thinwire, Python, the dependencies and the extras."""
-    output = Output(json)
     rows: list[tuple[str, str | None, str]]
     rows = [("thinwire", installed_version(), ""), ("python", platform.python_version(), "")]
     rows += [(name, _find_version(name), extra) for name, extra in requirements()]

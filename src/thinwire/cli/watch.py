@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, SecondsOption, option, read_start, with_options
+from thinwire.cli.connection_options import BrokerAccess, SecondsOption, read_start
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notice_text import print_notice
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import print_status
 from thinwire.cli.terminal import run, run_for
 from thinwire.client.watch import Watch

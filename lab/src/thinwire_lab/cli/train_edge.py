@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess
+from thinwire.cli.option_groups import with_options
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption
 from thinwire.cli.terminal import run
