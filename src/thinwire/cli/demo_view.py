@@ -34,10 +34,6 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.4g}"
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
 def _latency(histogram: Histogram) -> str:
     median, high = histogram.quantile(0.5), histogram.quantile(0.99)
     return "-" if median is None or high is None else f"{1e3 * median:.0f}/{1e3 * high:.0f}"
@@ -83,8 +79,8 @@ _PARQUET_COLUMNS: dict[str, Callable[[ParquetView], str]] = {
     "events\npublished": lambda view: format_cell(view.published),
     "read\nMB": lambda view: scaled(view.bytes_read, 1e6),
     "Parquet\nMB": lambda view: scaled(view.row.stored_bytes, 1e6),
-    "first rows\nafter, s": lambda view: _seconds(view.first_rows_after),
-    "all rows\nafter, s": lambda view: _seconds(view.all_rows_after),
+    "first rows\nafter, s": lambda view: format_cell(view.first_rows_after),
+    "all rows\nafter, s": lambda view: format_cell(view.all_rows_after),
 }
 
 
