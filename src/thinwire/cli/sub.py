@@ -62,7 +62,9 @@ class SubscribeOptions(ToleranceOptions):
     sources: list[str] | None = option(None, "Only sources with these dimension values.", metavar="NAME=A,B")
     where: str | None = option(None, "Only events that match: \"price > 10 and region = 'EU'\".", metavar="PREDICATE")
     emit: Emit = option(Emit.ALL, "All events, or only those in which a value changed by more than its tolerance.")
-    cadence: DeliveryCadence = option(DeliveryCadence.EVENT, "event: print on arrival; tick: also print predicted values every second.")
+    cadence: DeliveryCadence = option(
+        DeliveryCadence.EVENT, "event: print on arrival; tick: also print predicted values every second."
+    )
     durable: str | None = option(None, "Durable subscription: resume after the last printed event.", metavar="NAME")
     start: str = option("latest", "latest, earliest, an offset of the log, or an ISO time.", metavar="POSITION")
     exact: str | None = option(None, "Properties with tolerance 0; 'all' for all properties.", metavar="A,B")
