@@ -46,7 +46,7 @@ def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
 
 async def _live(plan, events) -> tuple[int, int, int]:
     """Publish the events as they came, with the plan; bytes of frames, bytes on the sockets, events that arrived."""
-    checker = GuaranteeChecker(plan.schema, plan.link_config.demand, RowTally("live"))
+    checker = GuaranteeChecker(plan.schema, plan.stream_config.demand, RowTally("live"))
     arrived = 0
     async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port) as proxy:
         url = f"nats://{LOOPBACK}:{proxy.port}"

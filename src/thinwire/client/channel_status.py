@@ -22,7 +22,7 @@ from thinwire.brokers.protocol import Broker
 from thinwire.client.notices import Notice, NoTranslator
 from thinwire.errors import BrokerUnavailable, ServiceUnavailable, TransportError
 from thinwire.topics.channel_documents import ChannelDocument, channel_key, read_channel_document
-from thinwire.topics.leases import translator_key
+from thinwire.topics.leases import heartbeat_key
 from thinwire.topics.names import CHANNELS, LEASES, translator_subject
 
 DOCUMENT_TIMEOUT = 3.0
@@ -181,4 +181,4 @@ class ChannelStatus:
 
     async def _lease_revisions(self) -> dict[str, int]:
         bucket = await self._broker.bucket(LEASES)
-        return {entry.key: entry.revision for entry in await bucket.entries(translator_key("*"))}
+        return {entry.key: entry.revision for entry in await bucket.entries(heartbeat_key("translator", "*"))}

@@ -11,7 +11,7 @@ from thinwire.codec import StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.schema import Event
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup
-from thinwire.topics.key_frame_requests import ChannelRequests, KeyFrameRequests, StateRequests
+from thinwire.topics.key_frame_requests import ChannelRequests, KeyFrameRequests
 from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.seeker import Seeker
@@ -28,7 +28,7 @@ class Feed:
     """
 
     def __init__(
-        self, broker: Broker, selection: LogSelection, log_decoder: LogDecoder, requests: StateRequests | None = None
+        self, broker: Broker, selection: LogSelection, log_decoder: LogDecoder, requests: KeyFrameRequests | None = None
     ) -> None:
         self.selection = selection
         self.log_decoder = log_decoder
@@ -47,7 +47,7 @@ class Feed:
         """Bring the decoders to the offset `first`; they stay empty if that takes more than `max_messages` messages."""
         seeker = Seeker(self._broker, self.selection, fetch)
         self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=max_messages)).log_decoder
-        self.log_decoder.offset = self.offset = first - 1
+        self.offset = first - 1
 
     async def open(self, limit: int) -> None:
         """Start to read after the position; limit: messages that are fetched ahead."""

@@ -28,10 +28,10 @@ from thinwire.schema import Event
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
-from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.log_selection import LogSelection, first_message
 from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.position import Position, PublisherPositions
-from thinwire.topics.seeker import INACTIVE_AFTER, POLL_INTERVAL
+from thinwire.topics.seeker import INACTIVE_AFTER
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire.control_frames import MAX_SKIP
 
@@ -224,11 +224,7 @@ class FeedSwitch:
         subjects = [self._log.subjects(publisher)]
         if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
             return True  # the next one is not stored yet
-        reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, max_unacknowledged=1)
-        try:
-            stored = await reader.next(POLL_INTERVAL)
-        finally:
-            await reader.close()
+        stored = await first_message(self._broker, self._log.log, offset + 1, subjects)
         return stored is not None and not is_key(stored.subject)
 
     async def _seek_channel(
@@ -302,7 +298,7 @@ async def needs_channel(topic: TopicMetadata, demand: DemandClass) -> bool:
     if config is None or not config.wanted or config.demand.min_interval:
         return False
     try:
-        return not demand.is_log(topic.wire_schema, config.demand)
+        return not demand.is_log_sufficient(topic.wire_schema, config.demand)
     except ThinwireError:
         return False
 

@@ -66,7 +66,7 @@ class PublisherSession:
         max_payload = broker.max_payload
         config = options.config
         if document is not None:
-            config = document.link_config(topic.wire_schema)
+            config = document.stream_config(topic.wire_schema)
         elif config.version == 0:
             config = topic.initial_config(config)
         incarnation = last.incarnation + 1
@@ -226,7 +226,7 @@ class PublisherSession:
             self.send(encoder.heartbeat(now))
         self.wanted = config.wanted
         self.dictionaries.update(config.dictionaries)
-        stream_config = config.link_config(encoder.schema)
+        stream_config = config.stream_config(encoder.schema)
         if stream_config.version > encoder.config.version:
             self.send(encoder.reconfigure(stream_config, now))
         elif resumes:

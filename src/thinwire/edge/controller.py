@@ -22,7 +22,7 @@ from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_model import LatencyFeedback
 from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy
 from thinwire.services.service_base import loop_time
-from thinwire.topics.bucket_follower import leased
+from thinwire.topics.bucket_follower import lease_handler
 from thinwire.topics.leases import Lease, Leases
 
 LEADER = "edge"
@@ -103,7 +103,7 @@ class Controller(LeasedService[Leadership]):
         self.moved: list[tuple[str, str]] = []
         self.lacks_host = False
         self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
-        more = {EDGE_LEADER: lambda: leased(leaders)}
+        more = {EDGE_LEADER: lease_handler(leaders)}
         self._state = EdgeState(broker, self._hosts, with_reports=True, more=more)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
         self._lease_policy = LeaderLeasePolicy(self.name, leaders)

@@ -19,7 +19,7 @@ from thinwire.edge.edge_documents import (
     EdgeTopic,
 )
 from thinwire.errors import RegistryError
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.leases import Leases
 
 _log = logging.getLogger("thinwire.edge")
@@ -52,7 +52,7 @@ class EdgeState(BucketFollower):
         self.reports: dict[str, tuple[EdgeReport, float]] = {}
         handlers: dict[str, Callable[[], BucketHandler]] = {
             EDGE: self._edge_handler,
-            EDGE_LEASES: lambda: leased(leases),
+            EDGE_LEASES: lease_handler(leases),
             **({EDGE_REPORTS: self._report_handler} if with_reports else {}),
             **(more or {}),
         }

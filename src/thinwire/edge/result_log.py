@@ -81,7 +81,6 @@ class ResultWriter:
             superseded=lambda _: Superseded("another host has written results", topic=topic),
             on_retry=RetryWarnings(_log, lambda: f"cannot write results of topic {topic}"),
             always_fenced=True,
-            allow_truncated=False,
         )
 
     async def open(self) -> int:

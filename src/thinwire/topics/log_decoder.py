@@ -19,6 +19,9 @@ from thinwire.wire import read
 
 Lookup = Callable[[bytes], Schema | None]
 """returns the schema of a fingerprint"""
+FetchDefinition = Callable[[bytes], Awaitable[bool]]
+"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
+there is none, raises PeerFault if the stored one is another"""
 
 
 class LogDecoder:
@@ -46,7 +49,7 @@ class LogDecoder:
         self.decoders: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.dedup: DeliveryDedup | None = None
-        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = _no_properties
+        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = lambda decoder: ()
         self.changed_events: ChangedEvents | None = None
         self.current: StreamDecoder
         self._lookup = lookup
@@ -71,8 +74,22 @@ class LogDecoder:
             raise
         return out + found if out else found
 
+    async def receive_and_fetch(
+        self,
+        stored: StoredMessage,
+        now: float,
+        fetch: FetchDefinition,
+        on_fault: Callable[[PeerFault], None],
+    ) -> list[Delivery]:
+        """Decode a message and fetch the definitions that it needs; see `resolve_and_retry`."""
+        try:
+            return self.receive(stored, now)
+        except PeerFault as fault:
+            decoder = self.decoder(publisher_in(stored.subject))
+            return await resolve_and_retry(decoder, fault, lambda: self.decode(stored, now), fetch, on_fault)
+
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
-        """Decode a message for its publisher alone; again, after a definition that it needs was fetched."""
+        """Decode a message without a check for a gap; `receive` did that, if the message is decoded again."""
         return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
 
     def decoder_of(self, stored: StoredMessage) -> StreamDecoder:
@@ -107,7 +124,7 @@ class LogDecoder:
 
     def _decode(self, decoder: StreamDecoder, message: bytes, offset: int, now: float) -> list[Delivery]:
         if self.dedup is not None and not self.dedup:
-            self.dedup = None  # kept until now: a cursor within the last message needs the entries it removed
+            self.dedup = None  # not before: a cursor within the last message needs the entries that it removed
         if self._only_changes and decoder.decoder_state is not None:
             hold = decoder.decoder_state.rules.hold
             decoder.include_suppressed = decoder.publisher in self._awaited or not hold
@@ -143,8 +160,9 @@ class ChannelDecoder(LogDecoder):
     positions: the log position that the channel has covered of each publisher; it stays where it is while the decoder
         of the publisher waits for a key frame
     only_matching: the channel contains the events that match a predicate and omits all others
-    began: the log offset up to which the reader had read everything before it started with this channel
-    position: the log position of the last message; previous: its publisher, and the position of that one before it
+    began: the log offset up to which the reader had read everything when it started with this channel
+    position: the log position of the last message
+    previous: the publisher of the last message, and its position before that message
     """
 
     def __init__(
@@ -195,11 +213,11 @@ class ChannelDecoder(LogDecoder):
         self.positions.note(publisher, position)
 
     def is_restarted_by(self, stored: StoredMessage) -> bool:
-        """Report whether the channel restarts with this message, in the same epoch and without what came before.
+        """Report whether the channel restarts with this message: key frames of the same epoch, after a gap.
 
-        The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.
+        The log had the same gap, or the channel was closed. The missing events can be read from the log.
         """
-        if not stored.subject.endswith(KEY_SUFFIX):
+        if not stored.subject.endswith(KEY_SUFFIX):  # checked for every message of a channel
             return False
         decoder = self.decoders.get(publisher_in(stored.subject))
         if decoder is None or decoder.state is not State.READY or decoder.decoder_state is None:
@@ -240,23 +258,14 @@ class ChannelDecoder(LogDecoder):
     def _forget_passed(self, dedup: DeliveryDedup) -> None:
         """Remove publishers whose channel has reached the end of what was read from the log.
 
-        Sources without a matching event would stay in the dedup state forever. Other channels may still send events
-        that were suppressed before that position.
+        Sources without a matching event would stay in the dedup state forever. A channel without a predicate may still
+        send events before that position, which it had suppressed.
         """
         for publisher in list(dedup.delivered):
             is_current = self.previous is not None and self.previous[0] == publisher
             reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
             if reached.offset >= self.began:
                 dedup.forget(publisher)
-
-
-def _no_properties(decoder: StreamDecoder) -> Collection[str]:
-    return ()
-
-
-FetchDefinition = Callable[[bytes], Awaitable[bool]]
-"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
-there is none, raises PeerFault if the stored one is another"""
 
 
 async def resolve_and_retry(

@@ -15,7 +15,7 @@ from thinwire.dictionaries.topology import Topology
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings, TopicSampling
 from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import REGISTRY, SAMPLERS
 
@@ -26,7 +26,7 @@ class DictionaryServiceState(BucketFollower):
     """The topics with dictionaries enabled and their leases, as stored in the buckets."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lambda: leased(leases)}
+        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lease_handler(leases)}
         super().__init__(broker, handlers, _log, quiet=(SAMPLERS,))
         self._documents = DocumentCache()
         self._needed: set[str] = set()

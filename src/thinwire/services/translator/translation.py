@@ -45,7 +45,6 @@ from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
 from thinwire.errors import LimitExceeded, PeerFault, UnknownDictionary, UnknownSchema
-from thinwire.schema import Schema
 from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, ChannelSettings
 from thinwire.services.translator.channel_writer import ChannelMessage
 from thinwire.services.translator.publisher_input import PublisherInput
@@ -156,20 +155,17 @@ class Translation:
         """Bytes of memory that buffered frames use."""
         return self._settings.pending_bytes
 
-    def open(
-        self, demand: DemandClass, resume_at: Mapping[str, Position] | None = None, schema: Schema | None = None
-    ) -> None:
+    def open(self, demand: DemandClass, resume_at: Mapping[str, Position] | None = None) -> None:
         """Open the channels of a class, unless they are open.
 
         resume_at: positions at which the channels of a predecessor ended, by publisher. Other channels begin when the
             state of all their sources is known
-        schema: the topic's, to validate the demand against
 
         Raises DemandError for an inconsistent demand, LimitExceeded above the limits.
         """
         if demand.id in self._classes:
             return
-        demand.check(schema)
+        demand.check()
         limit = MAX_CLASSES[demand.mode]
         if self._open_by_mode[demand.mode] >= limit:
             advice = "Round tolerances to fewer levels, use emit='changes', or read the log."

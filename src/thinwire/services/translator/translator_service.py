@@ -20,7 +20,7 @@ from thinwire.services.registry.document_cache import DocumentCache
 from thinwire.services.translator.channel_plan import ChannelDecider, ServingDecision
 from thinwire.services.translator.topic_translation import TopicTranslation, TranslationSettings
 from thinwire.services.translator.translator_recovery import delete_channels
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.channel_documents import read_channel_document
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import CHANNELS, LEASES, REGISTRY, check_name_token
@@ -49,7 +49,7 @@ class TranslatorState(BucketFollower):
     """The demands, leases and channels of all topics, as stored in the buckets."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        handlers = {REGISTRY: self._registry_handler, LEASES: lambda: leased(leases), CHANNELS: self._channel_handler}
+        handlers = {REGISTRY: self._registry_handler, LEASES: lease_handler(leases), CHANNELS: self._channel_handler}
         super().__init__(broker, handlers, _log, quiet=(LEASES,))
         self.leases = leases
         self._documents = DocumentCache()

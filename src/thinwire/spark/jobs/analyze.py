@@ -26,7 +26,7 @@ from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.analyze_input import read_files, read_head, read_topic_rows, report_unreadable_file
 from thinwire.spark.jobs.line_numbers import number_lines
 from thinwire.spark.parameter_sweep import sweep
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 
 __all__ = ["analyze", "analyze_topic"]
 

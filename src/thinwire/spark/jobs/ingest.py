@@ -40,7 +40,7 @@ from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
 from thinwire.spark.jobs.stream_progress import OnProgress, QueryMonitor
 from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 from thinwire.topics.names import check_topic
 from thinwire.topics.registry_client import current_schema, open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument

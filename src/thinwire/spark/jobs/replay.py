@@ -32,7 +32,7 @@ from thinwire.spark.jobs.ingest import BY, run_in_thread
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_partition
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 
 SAMPLE = 10_000
 """rows from which a schema is inferred"""

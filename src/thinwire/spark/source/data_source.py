@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from thinwire.brokers.protocol import LogSource
+from thinwire.brokers.protocol import LogSource, is_same_log
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
 from thinwire.spark.source.offset_plan import (
     ReadPartition,
@@ -46,7 +46,10 @@ from thinwire.spark.source.source_schema import (
     table_columns,
 )
 from thinwire.spark.source.state_spool import StateSpool
-from thinwire.topics.log_tables import LOG_REPLACED, LogTable, Range, read_frames, read_messages, read_topic, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import LOG_REPLACED, Range
+from thinwire.topics.log_tables.raw_tables import read_frames, read_messages
+from thinwire.topics.log_tables.source_broker import read_topic, span_of
 from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
@@ -261,7 +264,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _is_replaced(before: Position, end: Position) -> bool:
     """Return whether the log was created again since `before`. The end of a log never decreases."""
-    return end.offset < before.offset or not before.is_in(end.log_id)
+    return end.offset < before.offset or not is_same_log(before.log_id, end.log_id)
 
 
 class ThinwireDataSource(DataSource):

@@ -10,7 +10,9 @@ from pyspark.sql.datasource import InputPartition
 from thinwire.brokers.protocol import LogSource, Span
 from thinwire.errors import ConfigError, DataLoss
 from thinwire.spark.source.source_options import EARLIEST, SourceOptions, TopicOffsets
-from thinwire.topics.log_tables import LogTable, Range, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import Range
+from thinwire.topics.log_tables.source_broker import span_of
 from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 

@@ -41,7 +41,7 @@ from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
 from thinwire.spark.source.source_options import OptionReader
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 from thinwire.topics.names import check_name_token, check_topic
 from thinwire.wire.json_body import from_json_value
 

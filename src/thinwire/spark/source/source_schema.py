@@ -16,7 +16,9 @@ from pyspark.sql.types import StructType
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, SchemaChanged, UnknownTopic
 from thinwire.spark.source.source_options import SourceOptions
-from thinwire.topics.log_tables import BOUND, FRAMES, MESSAGES, METADATA_COLUMNS, read_topic, table_schema
+from thinwire.topics.log_tables.raw_tables import FRAMES, MESSAGES
+from thinwire.topics.log_tables.source_broker import read_topic
+from thinwire.topics.log_tables.table_layout import BOUND, METADATA_COLUMNS, table_schema
 from thinwire.topics.names import topic_of
 
 
