@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
+from thinwire import connect
 from thinwire.analysis import EXACT, AnalysisRequest, Level, grid
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
-from thinwire.client import connect
 from thinwire.demo import building
 from thinwire.ledger import RowTally
 from thinwire.spark.jobs.analyze import analyze

@@ -164,7 +164,7 @@ async def _apply(
 async def _run_controller(output: Output, broker: BrokerAccess, options: ControllerOptions) -> None:
     model = read_model(options.model)
     async with AsyncExitStack() as stack:
-        controller = Controller(await broker.open("placement", stack), model, k=options.k, save=options.save)
+        controller = Controller(await broker.open("placement", stack), model, k=options.k, empty_hosts=options.save)
         output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C ends the command.")
         with interruptible():
             await asyncio.create_task(controller.run())

@@ -17,7 +17,7 @@ from thinwire.cli.connection_options import BrokerAccess, Credentials
 from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
-from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry
@@ -144,14 +144,8 @@ async def _start_broker(local: LocalBrokerOptions, stack: AsyncExitStack) -> Emb
 
 async def _start_services(access: BrokerAccess, only: Service | None, stack: AsyncExitStack) -> set[asyncio.Task[None]]:
     """Start the services, each with its own connection, and return their tasks."""
-    starts = {
-        Service.REGISTRY: run_registry,
-        Service.TRANSLATOR: run_translator,
-        Service.DICTIONARIES: run_dictionaries,
-        Service.WATCHES: run_watches,
-    }
-    selected = list(starts) if only is None else [only]
-    return {await starts[service](await access.open(service, stack), WallClock(), stack) for service in selected}
+    selected = list(Service) if only is None else [only]
+    return {await run_service(service, await access.open(service, stack), WallClock(), stack) for service in selected}
 
 
 def _describe(only: Service | None, server: EmbeddedServer | None) -> str:

@@ -25,6 +25,7 @@ class Feed:
 
     offset: of the last message received, or of the one before the position
     is_fresh: no message was received yet
+    skip: events of the first message that were acknowledged before the last stop
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Feed:
         self.requests = requests or KeyFrameRequests(broker, selection.topic)
         self.offset = 0
         self.is_fresh = True
+        self.skip = 0
         self.reader: LogReader
         self._broker = broker
 
@@ -55,6 +57,11 @@ class Feed:
         self.reader = await self._broker.read(
             self.selection.log, first=self.offset + 1, subjects=subjects, max_unacknowledged=limit
         )
+
+    async def last_offset(self) -> int:
+        """Return the offset of the last stored message; 0 if there is none."""
+        newest = await self._broker.last(self.selection.log, self.selection.subjects())
+        return newest.offset if newest is not None else 0
 
     async def close(self) -> None:
         await self.reader.close()

@@ -161,10 +161,12 @@ class LeasedService(ServiceBase, Generic[W]):
     async def _renew_leases(self) -> None:
         await self._follower.complete.wait()
         while True:
-            await asyncio.gather(
-                self._call(self.name, self._write_heartbeat()), *(self._renew(held) for held in self._held.values())
-            )
+            await asyncio.gather(self._renew_heartbeat(), *(self._renew(held) for held in self._held.values()))
             await asyncio.sleep(self.leases.term / RENEWALS)
+
+    async def _renew_heartbeat(self) -> None:
+        # The write is created here: as an argument of a gathered call it would never run if that is cancelled first.
+        await self._call(self.name, self._write_heartbeat())
 
     async def _write_heartbeat(self) -> None:
         """Store the heartbeat of this instance and delete those of instances that stopped long ago."""

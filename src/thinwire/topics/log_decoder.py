@@ -12,7 +12,7 @@ from thinwire.codec.deliveries import ChangedEvents
 from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
-from thinwire.topics.delivery_dedup import DeliveryDedup, Source
+from thinwire.topics.delivery_dedup import DeliveryDedup, Source, last_events
 from thinwire.topics.names import KEY_SUFFIX, publisher_in
 from thinwire.topics.position import Position, PublisherPositions, decode_envelope
 from thinwire.wire import read
@@ -185,22 +185,28 @@ class ChannelDecoder(LogDecoder):
         self._epochs: dict[str, int] = {}
         self._reached: dict[str, Position] = {}
         self._successions: set[str] = set()
+        self._repeated: dict[str, Position] = {}
 
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message. A message of a translator that was replaced is dropped."""
         decoder = self.decoder_of(stored)
         epoch, position, message = decode_envelope(stored.payload)
         publisher = decoder.publisher
-        known = self._epochs.get(publisher, epoch)
+        known, reached = self._epochs.get(publisher, epoch), self._reached.get(publisher, position)
         if epoch < known:
             return []
-        if epoch > known and position == self._reached.get(publisher):
+        if publisher in self._repeated and reached >= self._repeated[publisher]:
+            del self._repeated[publisher]
+        if epoch > known and position < reached:
+            self._expect_repeated(decoder, reached)
+        if epoch > known and position == reached and publisher in self._reached:
             # A successor starts at the position where its predecessor ended. If this reader is at another position, it
             # has read messages of a replaced translator: the decoder then finds a gap and reports it.
             decoder.expect_successor()
             self._successions.add(publisher)
         self._epochs[publisher] = epoch
-        self._reached[publisher] = position
+        # An earlier position in the same epoch is that of a late copy of a message.
+        self._reached[publisher] = max(position, reached) if epoch == known else position
         self.position, self.previous = position, (publisher, self.positions.of(publisher))
         deliveries = self._decode(decoder, message, stored.offset, now)
         if decoder.state is State.READY:
@@ -255,6 +261,15 @@ class ChannelDecoder(LogDecoder):
             self._forget_passed(dedup)
         return super()._drop_delivered(dedup, decoder, offset, found)
 
+    def _expect_repeated(self, decoder: StreamDecoder, reached: Position) -> None:
+        """Drop the events up to a position, because a successor begins before it.
+
+        It continues after the last stored message, which may be a late copy of an earlier one.
+        """
+        self._repeated[decoder.publisher] = reached
+        self.dedup = self.dedup or DeliveryDedup()
+        self.dedup.add(decoder.publisher, {source: number for source, number, _ in last_events(decoder)})
+
     def _forget_passed(self, dedup: DeliveryDedup) -> None:
         """Remove publishers whose channel has reached the end of what was read from the log.
 
@@ -264,7 +279,7 @@ class ChannelDecoder(LogDecoder):
         for publisher in list(dedup.delivered):
             is_current = self.previous is not None and self.previous[0] == publisher
             reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
-            if reached.offset >= self.began:
+            if reached.offset >= self.began and publisher not in self._repeated:
                 dedup.forget(publisher)
 
 
