@@ -74,9 +74,9 @@ def test_an_empty_token_file_is_reported(guarded, tmp_path, capsys):
 
 
 def test_old_version_and_small_payload_are_reported():
-    assert doctor_checks.check_version({"version": "2.10.29"}).verdict == "fail"
-    assert doctor_checks.check_version({"version": "2.12.0"}).verdict == "ok"
-    assert doctor_checks.check_payload({"max_payload": 65_536}).verdict == "warn"
+    assert doctor_checks.check_version("2.10.29").verdict == "fail"
+    assert doctor_checks.check_version("2.12.0").verdict == "ok"
+    assert doctor_checks.check_payload(65_536).verdict == "warn"
 
 
 def test_missing_parts_of_this_machine_are_reported(tmp_path, monkeypatch):

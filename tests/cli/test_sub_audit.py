@@ -73,8 +73,8 @@ def test_exceeded_bounds_are_counted_and_missing_bounds_are_not():
     report.add(Audit("p1", ("T1",), 2, {"t": math.inf, "u": 0.0}, {"t": 0.5, "u": 1.0}, {}))
     assert report.has_violations
     t, u = report.rows({"t": 0.5, "u": 1.0})
-    assert (t.audits, t.broken, t.largest) == (2, 1, math.inf)
-    assert (u.bound, u.broken) == (None, 0)
+    assert (t["audits"], t["broken"], t["largest"]) == (2, 1, math.inf)
+    assert (u["bound"], u["broken"]) == (None, 0)
     assert report.rows({"u": 1.0}) == [u]
 
 

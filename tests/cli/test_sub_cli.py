@@ -101,7 +101,7 @@ def test_notices_are_sentences():
     assert describe_notice(EventsMissed("p1", None, None, None, "restart")).startswith(
         "some events of every source from publisher p1"
     )
-    assert "is +7.0 s off" in describe_notice(ClockSkew("p1", 7.0))
+    assert "differs by +7.0 s" in describe_notice(ClockSkew("p1", 7.0))
     assert "message 12" in describe_notice(MessageUnreadable("p1", 12, "too short"))
     assert "no bound" in describe_notice(BoundExceeded("p1", "t", None, 0.5))
     assert describe_notice(Watermark("p1", 3.0)) == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinwire.cli.connection_options import (
-    NO_CREDENTIALS,
     BrokerAccess,
     Credentials,
     SchemaFileOption,
@@ -20,9 +18,9 @@ from thinwire.cli.connection_options import (
     read_names,
     read_schema,
     read_tolerances,
-    with_options,
 )
-from thinwire.cli.output import JsonOption, Output, write_atomically
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Column, Output, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
@@ -30,30 +28,6 @@ from thinwire.errors import ConfigError
 if TYPE_CHECKING:
     from thinwire.analysis import AnalysisReport, AnalysisRequest, Strategy
     from thinwire.analysis.strategies import Packing
-
-
-def show(output: Output, report: AnalysisReport, written: Mapping[str, Path | str | None]) -> None:
-    """Print the strategies with the Pareto front marked, the result in a sentence, and the files that were written."""
-    from thinwire.analysis.report import COLUMNS
-
-    columns = [column for column in COLUMNS if column.in_terminal]
-    front = {rated.name for rated in report.front}
-    rows = []
-    for rated in report.by_saving:
-        mark = (">" if rated is report.chosen else "") + ("*" if rated.name in front else "")
-        rows.append([mark, *(column.cell(rated) for column in columns)])
-    title = f"{report.topic}: {report.chosen.outcome.events:,} events held out"
-    output.table(title, ["", *(column.title for column in columns)], rows)
-    output.note("* on the Pareto front   > the plan")
-    if report.rejected:
-        first = report.rejects[0]
-        output.note(f"{report.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
-    output.note(report.sentence)
-    paths = {name: str(path) for name, path in written.items() if path is not None}
-    for name, path in paths.items():
-        if name != "rejects" or report.rejected:
-            output.note(f"{name}: {path}")
-    output.document({**report.to_document(), **paths})
 
 
 PathsArgument = Annotated[
@@ -66,56 +40,27 @@ PathsArgument = Annotated[
 class AnalyzeOptions:
     """Options of `thinwire analyze`."""
 
-    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Name of the topic.")] = None
-    subscribe: Annotated[
-        str | None, typer.Option("--subscribe", metavar="TOPIC", help="Analyse the log of this topic instead of files.")
-    ] = None
-    servers: Annotated[
-        str, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
-    ] = ""
-    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="Property with the event time.")] = None
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="A,B", help='Properties that identify a source; "" if there is only one.'),
-    ] = None
-    rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="Events per second, if events have no time.")
-    ] = None
+    topic: str | None = option(None, "Name of the topic.", metavar="NAME")
+    subscribe: str | None = option(None, "Analyse the log of this topic instead of files.", metavar="TOPIC")
+    servers: str = option("", "The broker, for --subscribe.", metavar="URL", envvar="THINWIRE_URL")
+    time: str | None = option(None, "Property with the event time.", metavar="NAME")
+    source: str | None = option(None, 'Properties that identify a source; "" if there is only one.', metavar="A,B")
+    rate: float | None = option(None, "Events per second, if events have no time.", metavar="N")
     schema: SchemaFileOption = None
     tolerance: TolerancesOption = None
-    levels: Annotated[
-        str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
-    ] = "0,0.1,0.5,1"
-    linger: Annotated[str, typer.Option("--linger", metavar="S,S", help="Linger times to try, in seconds.")] = (
-        "0.005,0.1"
+    levels: str = option("0,0.1,0.5,1", "Tolerances to try, in % of each number's range; 0 is exact.", metavar="P,P")
+    linger: str = option("0.005,0.1", "Linger times to try, in seconds.", metavar="S,S")
+    packing: str = option(
+        "none,dictionary", "Packings of JSON frames to try: none, deflate, dictionary.", metavar="P,P"
     )
-    packing: Annotated[
-        str, typer.Option("--packing", metavar="P,P", help="Packings of JSON frames to try: none, deflate, dictionary.")
-    ] = "none,dictionary"
-    max_linger: Annotated[
-        float | None, typer.Option("--max-linger", metavar="S", help="Longest linger of the plan, in seconds.", min=0)
-    ] = None
-    level: Annotated[
-        str | None,
-        typer.Option("--level", metavar="P", help="Tolerance level of the plan; default: the knee of the front."),
-    ] = None
-    train: Annotated[float, typer.Option("--train", metavar="X", help="Fraction of the events used for training.")] = (
-        0.5
-    )
-    chunk: Annotated[int, typer.Option("--chunk", metavar="N", help="Events per chunk.", min=1)] = 200_000
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this HTML file.")
-    ] = None
-    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan to this TOML file.")] = (
-        None
-    )
-    rejects: Annotated[
-        str | None,
-        typer.Option("--rejects", metavar="FOLDER", help="Write rejected lines to this folder, as JSON lines."),
-    ] = None
-    work: Annotated[
-        Path | None, typer.Option("--work", metavar="FOLDER", help="Empty folder shared by driver and executors.")
-    ] = None
+    max_linger: float | None = option(None, "Longest linger of the plan, in seconds.", metavar="S", min=0)
+    level: str | None = option(None, "Tolerance level of the plan; default: the knee of the Pareto front.", metavar="P")
+    train: float = option(0.5, "Fraction of the events used for training.", metavar="X")
+    chunk: int = option(200_000, "Events per chunk.", metavar="N", min=1)
+    report: Path | None = option(None, "Write the report to this HTML file.", metavar="FILE")
+    plan: Path | None = option(None, "Write the plan to this TOML file.", metavar="FILE")
+    rejects: str | None = option(None, "Write rejected lines to this folder, as JSON lines.", metavar="FOLDER")
+    work: Path | None = option(None, "Empty folder shared by driver and executors.", metavar="FOLDER")
 
     def check(self, paths: list[str], master: str) -> None:
         """Raise `ConfigError` for options that contradict each other, and for missing files."""
@@ -152,8 +97,8 @@ def analyze(
     *,
     options: AnalyzeOptions,
     master: MasterOption = "local[*]",
-    credentials: Credentials = NO_CREDENTIALS,
-    json: JsonOption = False,
+    credentials: Credentials,
+    output: Output,
 ) -> None:
     """Evaluate publishing strategies on recorded events.
 
@@ -169,7 +114,6 @@ def analyze(
     from thinwire.analysis import render_page
     from thinwire.topics.topic_plan import write_plan
 
-    output = Output(json)
     options.check(paths or [], master)
     found = _run(master, paths or [], options, BrokerAccess(options.servers, credentials))
     command = shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""
@@ -178,9 +122,32 @@ def analyze(
         write_atomically(options.report, render_page(found))
     if options.plan is not None:
         write_atomically(options.plan, write_plan(found.to_plan()))
-    show(output, found, {"report": options.report, "plan": options.plan, "rejects": options.rejects})
+    _show(output, found)
+    written = {"report": options.report, "plan": options.plan, "rejects": options.rejects}
+    files = {name: str(path) for name, path in written.items() if path is not None}
+    for name, path in files.items():
+        if name != "rejects" or found.rejected:
+            output.note(f"{name}: {path}")
+    output.document({**found.to_document(), **files})
     if not found.is_guarantee_met:
         raise typer.Exit(1)
+
+
+def _show(output: Output, report: AnalysisReport) -> None:
+    """Print the strategies, those on the Pareto front marked, and the result in a sentence."""
+    from thinwire.analysis.report import COLUMNS
+
+    front = {rated.name for rated in report.front}
+    columns: dict[str, Column] = {
+        "": lambda rated: (">" if rated is report.chosen else "") + ("*" if rated.name in front else ""),
+        **{column.title: column.cell for column in COLUMNS if column.in_terminal},
+    }
+    output.records(f"{report.topic}: {report.chosen.outcome.events:,} events held out", columns, report.by_saving)
+    output.note("* on the Pareto front   > the plan")
+    if report.rejected:
+        first = report.rejects[0]
+        output.note(f"{report.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
+    output.note(report.sentence)
 
 
 def _run(master: str, paths: list[str], options: AnalyzeOptions, access: BrokerAccess) -> AnalysisReport:
@@ -213,7 +180,7 @@ def _packings(text: str) -> list[Packing]:
     ['none', 'deflate']
     """
     choices: tuple[Packing, ...] = ("none", "deflate", "dictionary")
-    requested = {part.strip() for part in text.split(",") if part.strip()}
+    requested = set(read_names(text) or ())
     found = [name for name in choices if name in requested]
     if not found or len(found) != len(requested):
         raise ConfigError("write none, deflate or dictionary, separated by commas", packing=text)
@@ -239,7 +206,7 @@ def _numbers(text: str, option: str) -> list[float]:
     [0.005, 0.1]
     """
     try:
-        found = list(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+        found = list(dict.fromkeys(map(float, read_names(text) or ())))
     except ValueError:
         raise ConfigError("write numbers separated by commas", **{option: text}) from None
     if not found or not all(0 <= number < 1e6 for number in found):

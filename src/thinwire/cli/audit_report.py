@@ -5,41 +5,22 @@ An audit frame contains the exact values of an event, so that a subscriber can m
 >>> report = AuditReport()
 >>> report.add(Audit("p1", ("T1",), 7, {"t": 0.25}, {"t": 0.5}, {"t": 205}))
 >>> report.add(Audit("p1", ("T1",), 9, {"t": 0.75}, {"t": 0.5}, {"t": 212}))
->>> report.rows({"t": 0.5})
-[PropertyAudit(property='t', tolerance=0.5, bound=0.5, audits=2, largest=0.75, p99=0.75, broken=1)]
+>>> [row] = report.rows({"t": 0.5})
+>>> row["bound"], row["audits"], row["largest"], row["broken"]
+(0.5, 2, 0.75, 1)
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from thinwire.cli.output import Output
 from thinwire.codec import Audit
 from thinwire.ledger.histogram import Histogram
 
-_COLUMNS = ("property", "tolerance", "bound", "audits", "largest", "p99", "broken")
 _NO_AUDITS = "no audit frames arrived: topics registered with audit_every=N send one in N events as an audit frame"
-
-
-@dataclass(frozen=True)
-class PropertyAudit:
-    """Audit result of one property. The fields are the columns of the table and the keys of the JSON document.
-
-    bound: the largest bound, None if an event had no bound
-    audits: number of audit frames
-    largest, p99: the largest error, and the 99th percentile of the errors
-    broken: number of values with an error above their bound
-    """
-
-    property: str
-    tolerance: float | None
-    bound: float | None
-    audits: int
-    largest: float
-    p99: float | None
-    broken: int
 
 
 class AuditReport:
@@ -64,18 +45,24 @@ class AuditReport:
             self._bounds[name] = None if bound is None or largest is None else max(largest, bound)
             self._violations[name] += bound is not None and error > bound
 
-    def rows(self, tolerances: Mapping[str, float]) -> list[PropertyAudit]:
-        """Return the results of the properties with a tolerance."""
+    def rows(self, tolerances: Mapping[str, float]) -> list[dict[str, Any]]:
+        """Return the results of the properties with a tolerance.
+
+        bound: the largest bound, None if an event had no bound
+        audits: number of audit frames
+        largest, p99: the largest error, and the 99th percentile of the errors
+        broken: number of values with an error above their bound
+        """
         return [
-            PropertyAudit(
-                name,
-                tolerances[name],
-                self._bounds[name],
-                errors.count,
-                errors.most,
-                errors.quantile(0.99),
-                self._violations[name],
-            )
+            {
+                "property": name,
+                "tolerance": tolerances[name],
+                "bound": self._bounds[name],
+                "audits": errors.count,
+                "largest": errors.most,
+                "p99": errors.quantile(0.99),
+                "broken": self._violations[name],
+            }
             for name, errors in self._errors.items()
             if name in tolerances
         ]
@@ -85,7 +72,7 @@ class AuditReport:
         output = Output(json=True)
         rows = self.rows(tolerances)
         if rows:
-            output.records(f"{topic}: bounds and measured errors, read from the {feed}", _COLUMNS, rows)
+            output.records(f"{topic}: bounds and measured errors, read from the {feed}", list(rows[0]), rows)
         else:
             output.note(_NO_AUDITS)
         if json:

@@ -1,75 +1,29 @@
 """Options that commands share: the broker's URL, credentials, tolerances, schema files, start positions.
 
-A group of options is a dataclass whose fields are annotated with `typer.Option`. A command takes a group as one
-parameter. `with_options` expands it into options of the command line:
-
->>> @with_options
-... def ping(text: str, *, broker: BrokerAccess) -> None: ...
->>> list(inspect.signature(ping).parameters)
-['text', 'url', 'token_file', 'creds', 'ca', 'cert', 'key']
 >>> read_tolerances(["temperature=0.5", "humidity=1%"])
 {'temperature': 0.5, 'humidity': '1%'}
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
+from thinwire.brokers.protocol import Broker
+from thinwire.cli.option_groups import option
 from thinwire.client.bus import Bus, connect
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.topics.registry_client import current_schema, open_registry
 from thinwire.topics.topic_plan import read_schema_file
-
-
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter of a command that is a group of options by one option per field."""
-    signature = inspect.signature(command, eval_str=True)
-
-    @wraps(command)
-    def expanded(**values: Any) -> None:
-        command(**{parameter.name: _argument(parameter, values) for parameter in signature.parameters.values()})
-
-    options = [option for parameter in signature.parameters.values() for option in _options(parameter)]
-    expanded.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {option.name: option.annotation for option in options}
-    return expanded
-
-
-def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """Yield the options of a parameter: the fields of a group, also of groups in it, or the parameter itself."""
-    if is_dataclass(parameter.annotation):
-        for field in _fields(parameter.annotation):
-            yield from _options(field)
-    else:
-        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-
-
-def _argument(parameter: inspect.Parameter, values: Mapping[str, Any]) -> Any:
-    if not is_dataclass(parameter.annotation):
-        return values[parameter.name]
-    group: Any = parameter.annotation
-    return group(**{field.name: _argument(field, values) for field in _fields(group)})
-
-
-def _fields(group: Any) -> Iterator[inspect.Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]
-        )
-
 
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
 """environment variable with the token; there is no option for it, because the process list would show its value"""
@@ -80,15 +34,11 @@ _FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Credentials"}
 class Credentials:
     """Files with the credentials of a client and the certificate authority of the broker."""
 
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help=f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE)
-    ] = None
-    creds: Annotated[Path | None, typer.Option("--creds", help="NATS credentials file.", **_FILE)] = None
-    ca: Annotated[Path | None, typer.Option("--ca", help="Certificate authority of the broker (PEM).", **_FILE)] = None
-    cert: Annotated[Path | None, typer.Option("--cert", help="Client certificate (PEM).", **_FILE)] = None
-    key: Annotated[Path | None, typer.Option("--key", help="Private key of the client certificate (PEM).", **_FILE)] = (
-        None
-    )
+    token_file: Path | None = option(None, f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE)
+    creds: Path | None = option(None, "NATS credentials file.", **_FILE)
+    ca: Path | None = option(None, "Certificate authority of the broker (PEM).", **_FILE)
+    cert: Path | None = option(None, "Client certificate (PEM).", **_FILE)
+    key: Path | None = option(None, "Private key of the client certificate (PEM).", **_FILE)
 
     def options(self) -> dict[str, str]:
         """Return the credentials as keyword arguments of `connect`."""
@@ -112,14 +62,14 @@ class Credentials:
 
 NO_CREDENTIALS = Credentials()
 DEFAULT_URL = "nats://127.0.0.1:4222"
-_URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL", "help": "The broker."}
+_URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL"}
 
 
 @dataclass(frozen=True)
 class BrokerAccess:
     """URL of a broker and the credentials to use there."""
 
-    url: Annotated[str, typer.Option("--to", **_URL)] = DEFAULT_URL
+    url: str = option(DEFAULT_URL, "The broker.", "--to", **_URL)
     credentials: Credentials = NO_CREDENTIALS
 
     @property
@@ -130,6 +80,11 @@ class BrokerAccess:
     def bus(self, name: str = "") -> Bus:
         """Return a bus for this broker, not opened yet."""
         return connect(self.url, name=name, **self.options())
+
+    async def open(self, name: str, stack: AsyncExitStack) -> Broker:
+        """Connect to the broker. The stack closes the connection."""
+        broker, _ = await open_broker(read_url(self.url), {"name": name, **self.options()}, stack)
+        return broker
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `connect`."""
@@ -146,7 +101,7 @@ class BrokerAccess:
 class ServersAccess(BrokerAccess):
     """Broker of a command whose option `--to` names a topic, table or folder."""
 
-    url: Annotated[str, typer.Option("--servers", "--url", **_URL)] = DEFAULT_URL
+    url: str = option(DEFAULT_URL, "The broker.", "--servers", "--url", **_URL)
 
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="For example building.rooms.")]
@@ -165,13 +120,15 @@ class ToleranceOptions:
     """Tolerances by property, and the tolerance of all other measurements."""
 
     tolerance: TolerancesOption = None
-    default_tolerance: Annotated[
-        float, typer.Option("--default-tolerance", metavar="X", min=0, help="Tolerance of all other measurements.")
-    ] = 0
+    default_tolerance: float = option(0, "Tolerance of all other measurements.", metavar="X", min=0)
 
-    def read(self) -> dict[str, Any]:
+    def tolerances(self) -> dict[str, Any]:
         """Return the keyword arguments of publishers and subscriptions."""
         return {"tolerance": read_tolerances(self.tolerance), "default_tolerance": self.default_tolerance}
+
+    @property
+    def has_tolerances(self) -> bool:
+        return any(self.tolerances().values())
 
 
 def read_pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:

@@ -6,16 +6,17 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.live import Live
 
 from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output
 from thinwire.demo.demo_run import MAX_RATE, DemoView, open_demo
 from thinwire.demo.demo_scenario import PLANTS, compile_kernels
 from thinwire.demo.process_group import WorkerFailed
@@ -28,42 +29,37 @@ LINE_INTERVAL = 5.0
 FAILED = 1
 """exit code if a guarantee was violated or a process failed"""
 
-SecondsOption = Annotated[float, typer.Option("--seconds", help="Seconds to run; Ctrl-C ends the demo earlier.", min=1)]
-RateOption = Annotated[
-    int, typer.Option("--rate", help="Events per second in total; 3 is real time.", min=1, max=MAX_RATE)
-]
-AllAtOnceOption = Annotated[
-    bool, typer.Option("--all-at-once", help="Start all subscribers together instead of one after another.")
-]
-SparkOption = Annotated[bool, typer.Option("--spark/--no-spark", help="Also write the log to a table with Spark.")]
-LedgerOption = Annotated[Path, typer.Option("--ledger", help="File to which the figures of the run are appended.")]
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """Options of `thinwire demo`."""
+
+    seconds: float = option(45.0, "Seconds to run; Ctrl-C ends the demo earlier.", min=1)
+    rate: int = option(200, "Events per second in total; 3 is real time.", min=1, max=MAX_RATE)
+    all_at_once: bool = option(False, "Start all subscribers together instead of one after another.")
+    spark: bool = option(True, "Also write the log to a table with Spark.", "--spark/--no-spark")
+    ledger: Path = option(Path("runs/demo/ledger.jsonl"), "File to which the figures of the run are appended.")
 
 
-def demo(
-    seconds: SecondsOption = 45.0,
-    rate: RateOption = 200,
-    all_at_once: AllAtOnceOption = False,
-    spark: SparkOption = True,
-    ledger: LedgerOption = Path("runs/demo/ledger.jsonl"),
-    json: JsonOption = False,
-) -> None:
+@with_options
+def demo(*, options: DemoOptions, output: Output) -> None:
     """Run a broker, a registry, a translator, three publishers and five subscribers, each as a process.
 
     The subscribers join one after another, each with a smaller tolerance. The
     publishers then send more, and the translator opens channels for the
     subscribers with larger tolerances. Every delivered value is compared with
-    the published one. Spark writes the log to a table, which is compared with
-    the events of a subscriber. The exit code is 1 if a guarantee was violated.
+    the published one. Spark writes the log to a table, which must contain
+    every event once. The exit code is 1 if a guarantee was violated.
     """
-    output = Output(json)
+    seconds, rate, ledger = options.seconds, options.rate, options.ledger
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     output.note(f"{PLANTS} plants, {rate} events per second ({rate / PLANTS:.0f} times real time) for {seconds:g} s")
     with output.console.status("compiling kernels, up to a minute on the first run"):
         compile_kernels()
         warm_up_hold_group()
-    with_spark = spark and _has_spark(output)
+    with_spark = options.spark and _has_spark(output)
     try:
-        view = asyncio.run(_run(output, run, rate, seconds, all_at_once, with_spark))
+        view = asyncio.run(_run(output, run, options, with_spark))
     except WorkerFailed as failure:
         output.note(f"{failure.facts['name']} failed: {failure.detail}")
         raise typer.Exit(FAILED) from None
@@ -87,11 +83,14 @@ def _has_spark(output: Output) -> bool:
     return True
 
 
-async def _run(output: Output, run: str, rate: float, seconds: float, all_at_once: bool, with_spark: bool) -> DemoView:
+async def _run(output: Output, run: str, options: DemoOptions, with_spark: bool) -> DemoView:
+    rate, seconds = options.rate, options.seconds
     status = output.console.status("starting broker, registry, translator, three publishers and five subscribers")
     status.start()
     try:
-        async with open_demo(run, rate, seconds, all_at_once=all_at_once, with_spark=with_spark) as demonstration:
+        async with open_demo(
+            run, rate, seconds, all_at_once=options.all_at_once, with_spark=with_spark
+        ) as demonstration:
             status.stop()
             with _interruptible() as stopping, _display(output, seconds) as on_view:
                 await demonstration.play(stopping, on_view)

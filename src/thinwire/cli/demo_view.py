@@ -9,9 +9,10 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.demo.demo_run import ChannelView, DemoView, SubscriberView
+from thinwire.cli.output import format_cell
+from thinwire.demo.demo_run import DemoView, SubscriberView
 from thinwire.demo.spark_table import ParquetView
-from thinwire.ledger import Histogram
+from thinwire.ledger import Histogram, Row
 
 
 def scaled(count: int, unit: float) -> str:
@@ -33,29 +34,26 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.4g}"
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
 def _latency(histogram: Histogram) -> str:
     median, high = histogram.quantile(0.5), histogram.quantile(0.99)
     return "-" if median is None or high is None else f"{1e3 * median:.0f}/{1e3 * high:.0f}"
 
 
 def _largest_error(view: SubscriberView) -> str:
-    if view.is_guarantee_met:
+    if view.check.is_guarantee_met:
         return f"{view.row.error_max or 0:.4g}"
-    return "BROKEN" if view.violations else "LOST"
+    return "BROKEN" if view.check.violations else "LOST"
+
+
+def _of_channel(cell: Callable[[Row], str]) -> Callable[[SubscriberView], str]:
+    """Return a cell of the channel of a demand class; "-" without a channel."""
+    return lambda view: cell(view.channel) if view.channel.frames else "-"
 
 
 _SUBSCRIBER_COLUMNS: dict[str, Callable[[SubscriberView], str]] = {
     "tolerance": lambda view: view.subscription.name,
     "reads": lambda view: view.row.link,
-    "events": lambda view: _number(view.row.events),
+    "events": lambda view: format_cell(view.row.events),
     "raw\nJSON\nMB": lambda view: scaled(view.row.raw_bytes, 1e6),
     "frames\n\nkB": lambda view: scaled(view.row.frame_bytes, 1e3),
     "saved\n\n%": lambda view: percent(view.row.saved),
@@ -65,36 +63,35 @@ _SUBSCRIBER_COLUMNS: dict[str, Callable[[SubscriberView], str]] = {
     "sent\np50/99\nms": lambda view: _latency(view.row.latency_sent),
     "virtual\np50/99\nms": lambda view: _latency(view.row.latency_virtual),
 }
-_CHANNEL_COLUMNS: dict[str, Callable[[ChannelView], str]] = {
-    "translator:\ntolerance": lambda view: view.row.class_,
-    "sub-\nscribers": lambda view: f"{view.subscribers}",
-    "events\nin": lambda view: _number(view.row.events) if view.row.frames else "-",
-    "frames\nout": lambda view: _number(view.row.frames or None),
-    "bytes/\nevent": lambda view: f"{view.row.bytes_per_event or 0:.2f}" if view.row.frames else "-",
-    "channel\nkB": lambda view: scaled(view.row.frame_bytes, 1e3) if view.row.frames else "-",
+_CHANNEL_COLUMNS: dict[str, Callable[[SubscriberView], str]] = {
+    "translator:\ntolerance": lambda view: view.subscription.name,
+    "events\nin": _of_channel(lambda row: format_cell(row.events)),
+    "frames\nout": _of_channel(lambda row: format_cell(row.frames)),
+    "bytes/\nevent": _of_channel(lambda row: f"{row.bytes_per_event or 0:.2f}"),
+    "channel\nkB": _of_channel(lambda row: scaled(row.frame_bytes, 1e3)),
     "log\nkB": lambda view: scaled(view.log_bytes, 1e3),
     "saved vs\nlog, %": lambda view: percent(view.saved_of_log),
-    "link\nMB": lambda view: scaled(view.link_bytes, 1e6),
+    "link\nMB": lambda view: scaled(view.row.link_bytes, 1e6),
 }
 _PARQUET_COLUMNS: dict[str, Callable[[ParquetView], str]] = {
     "Spark:\ntolerance": lambda view: view.row.class_,
-    "rows in\ntable": lambda view: _number(view.rows),
-    "events\ndelivered": lambda view: _number(view.delivered),
-    "rows that\ndiffer": lambda view: _number(view.differing if view.delivered is not None else None),
+    "rows in\ntable": lambda view: format_cell(view.rows),
+    "events\npublished": lambda view: format_cell(view.published),
     "read\nMB": lambda view: scaled(view.bytes_read, 1e6),
     "Parquet\nMB": lambda view: scaled(view.row.stored_bytes, 1e6),
-    "first rows\nafter, s": lambda view: _seconds(view.first_rows_after),
-    "all rows\nafter, s": lambda view: _seconds(view.all_rows_after),
+    "first rows\nafter, s": lambda view: format_cell(view.first_rows_after),
+    "all rows\nafter, s": lambda view: format_cell(view.all_rows_after),
 }
 
 
 def tables(view: DemoView, seconds: float) -> Group:
     """Return the tables of subscribers, channels and, with Spark, the Parquet table."""
-    subscribers = _table(_SUBSCRIBER_COLUMNS, (s for s in view.subscribers if s.has_joined))
+    joined = [subscriber for subscriber in view.subscribers if subscriber.has_joined]
+    subscribers = _table(_SUBSCRIBER_COLUMNS, joined)
     subscribers.title = f"thinwire demo: {view.elapsed:.0f} of {seconds:g} s, {view.events:,} events published"
-    for waiting in (s for s in view.subscribers if not s.has_joined):
+    for waiting in view.subscribers[len(joined) :]:
         subscribers.add_row(waiting.subscription.name, f"at {waiting.joins_at:.0f} s")
-    parts: list[Table | str] = [subscribers, "", _table(_CHANNEL_COLUMNS, view.channels), *_captions(view)]
+    parts: list[Table | str] = [subscribers, "", _table(_CHANNEL_COLUMNS, joined), *_captions(view)]
     if view.parquet is not None:
         parts += ["", _table(_PARQUET_COLUMNS, [view.parquet])]
     return Group(*parts)
@@ -141,30 +138,32 @@ def summary(view: DemoView, *, with_spark: bool) -> list[str]:
     """Return the result as lines of text."""
     lines = [""]
     if view.parquet is not None:
-        lines.append(_comparison(view.parquet))
+        lines.append(_describe_table(view.parquet))
     elif with_spark:
-        lines.append("Spark was stopped before the first rows; no table to compare")
-    violated = [subscriber for subscriber in view.subscribers if not subscriber.is_guarantee_met]
+        lines.append("Spark was stopped before the first rows; there is no table")
+    violated = [subscriber for subscriber in view.subscribers if not subscriber.check.is_guarantee_met]
     for subscriber in violated:
-        problems = f"{subscriber.violations:,} events violate their bound, {subscriber.lost:,} were lost"
-        lines.append(f"subscriber {subscriber.subscription.name}: {problems}; {subscriber.first_violation}")
+        check = subscriber.check
+        problems = f"{check.violations:,} events violate their bound, {check.lost:,} were lost"
+        lines.append(f"subscriber {subscriber.subscription.name}: {problems}; {check.first_violation}")
     if not violated:
-        checked = sum(subscriber.checked for subscriber in view.subscribers)
-        early = sum(subscriber.early for subscriber in view.subscribers)
+        checked = sum(subscriber.check.checked for subscriber in view.subscribers)
+        early = sum(subscriber.check.early for subscriber in view.subscribers)
         lines.append(f"{checked:,} events checked: all within their bound, none lost")
         lines.append(f"{early:,} of them had a larger bound, from before the publishers applied a new tolerance")
     stored = (f"{scaled(row.stored_bytes, 1e3)} kB in {row.messages:,} messages ({row.link})" for row in view.stored)
     return [*lines, f"stored by the broker: {', '.join(stored)}"]
 
 
-def _comparison(parquet: ParquetView) -> str:
+def _describe_table(parquet: ParquetView) -> str:
     if parquet.problem:
         return f"Spark: {parquet.problem}"
-    events = f"the {parquet.delivered or 0:,} events that a subscriber of the log received"
-    if parquet.is_equal:
-        return f"Spark: the {parquet.rows:,} rows of the table equal {events}, bit for bit"
-    published = f"{parquet.published:,} events were published"
-    return f"Spark: THE TABLE DIFFERS: {parquet.rows:,} rows, {events}, {parquet.differing:,} rows differ, {published}"
+    if parquet.is_complete:
+        return f"Spark: the table has all {parquet.rows:,} published events, each once"
+    return (
+        f"Spark: THE TABLE IS WRONG: {parquet.rows:,} rows with {parquet.events:,} different events, "
+        f"{parquet.published:,} events were published"
+    )
 
 
 def facts(view: DemoView) -> dict[str, Any]:
@@ -181,7 +180,7 @@ def facts(view: DemoView) -> dict[str, Any]:
             "cpu_seconds": sum(view.translator.cpu_seconds.values()),
             "cpu_seconds_per_event": view.translator_cpu,
             "link_bytes": view.translator.link_bytes,
-            "classes": [_channel_facts(channel) for channel in view.channels],
+            "classes": [_channel_facts(subscriber) for subscriber in view.subscribers if subscriber.has_joined],
         },
         "phases": [{"in_force": row.class_, **_pick(row, phase)} for row in view.phases],
         "spark": None if view.parquet is None else _parquet_facts(view.parquet),
@@ -192,11 +191,12 @@ def _subscriber_facts(view: SubscriberView) -> dict[str, Any]:
     return {
         "class": view.subscription.name,
         **view.subscription.request,
-        **_pick(view, "checked lost early first_violation json_link_bytes link_bytes"),
+        **_pick(view, "json_link_bytes link_bytes"),
+        **_pick(view.check, "checked lost early first_violation"),
         **_pick(view.row, "events raw_bytes frame_bytes saved"),
         "joined": view.has_joined,
-        "broken": view.violations,
-        "kept": view.is_guarantee_met,
+        "broken": view.check.violations,
+        "kept": view.check.is_guarantee_met,
         "reads": view.row.link,
         "virtual_events": view.row.suppressed_events,
         "worst_error": view.row.error_max,
@@ -205,20 +205,24 @@ def _subscriber_facts(view: SubscriberView) -> dict[str, Any]:
     }
 
 
-def _channel_facts(view: ChannelView) -> dict[str, Any]:
-    figures = _pick(view.row, "events frames frame_bytes bytes_per_event")
-    own = {"class": view.row.class_, "reads": view.feed, "less": view.saved_of_log}
-    return {**own, **_pick(view, "subscribers log_bytes link_bytes"), **figures}
+def _channel_facts(view: SubscriberView) -> dict[str, Any]:
+    return {
+        "class": view.subscription.name,
+        "reads": view.row.link,
+        "less": view.saved_of_log,
+        "log_bytes": view.log_bytes,
+        "link_bytes": view.row.link_bytes,
+        **_pick(view.channel, "events frames frame_bytes bytes_per_event"),
+    }
 
 
 def _parquet_facts(view: ParquetView) -> dict[str, Any]:
     return {
         "class": view.row.class_,
-        "heard": view.delivered,
-        "equal": view.is_equal,
+        "complete": view.is_complete,
         "first": view.first_rows_after,
         "seconds": view.all_rows_after,
-        **_pick(view, "rows published differing bytes_read problem"),
+        **_pick(view, "rows published bytes_read problem"),
         **_pick(view.row, "link_bytes stored_bytes"),
     }
 

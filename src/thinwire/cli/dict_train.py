@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +18,12 @@ from thinwire.cli.connection_options import (
     BrokerAccess,
     Credentials,
     SchemaFileOption,
+    fetch_schema,
     read_schema,
-    with_options,
 )
 from thinwire.cli.dict_store import dictionary_facts
-from thinwire.cli.output import Column, JsonOption, Output, format_percent, format_time, write_atomically
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Column, Output, format_percent, format_time, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run
 from thinwire.dictionaries import Dictionary
@@ -29,7 +32,6 @@ from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Schema
 from thinwire.services.dictionary_trainer.dictionary_upload import UploadResult, upload_dictionary
 from thinwire.topics.names import check_topic
-from thinwire.topics.registry_client import current_schema, open_registry
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.train import TrainingResult, TrialResult
@@ -54,52 +56,26 @@ MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="FILE...", hel
 class MessageOptions:
     """Messages to train on."""
 
-    column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="NAME", help="Column with the messages of a table; default: rows as JSON."),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME", help="Column with the message time of a table.")
-    ] = None
+    column: str | None = option(None, "Column with the messages of a table; default: rows as JSON.", metavar="NAME")
+    time: str | None = option(None, "Column with the message time of a table.", metavar="NAME")
     schema: SchemaFileOption = None
-    sample: Annotated[int, typer.Option("--sample", metavar="N", min=16, help="Largest number of messages to use.")] = (
-        20_000
-    )
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0
-    servers: Annotated[
-        str | None,
-        typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker to read a topic from."),
-    ] = None
+    sample: int = option(20_000, "Largest number of messages to use.", metavar="N", min=16)
+    seed: int = option(0, "Seed of the sample.")
+    servers: str | None = option(None, "The broker to read a topic from.", metavar="URL", envvar="THINWIRE_URL")
 
 
 @dataclass(frozen=True)
 class DictionaryOptions:
     """The dictionary to train, and its destination."""
 
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", metavar="TOPIC", help="Topic of the dictionary; default: the topic it is trained on."),
-    ] = None
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="URL", help="Upload it to this broker and announce it to the publishers."),
-    ] = None
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the dictionary to this file.")] = None
-    size: Annotated[
-        str, typer.Option("--size", metavar="16k", help="Sizes in bytes, comma-separated; the best is taken.")
-    ] = "4k,16k,64k"
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget",
-            metavar="X",
-            min=0.15,
-            help="CPU time of packing relative to deflate: 1 thorough, 10 everything.",
-        ),
-    ] = 0.25
-    days: Annotated[
-        float, typer.Option("--days", metavar="D", min=0.01, max=3650, help="With --to: days until it expires.")
-    ] = 30
+    topic: str | None = option(None, "Topic of the dictionary; default: the topic it is trained on.", metavar="TOPIC")
+    to: str | None = option(None, "Upload it to this broker and announce it to the publishers.", metavar="URL")
+    out: Path | None = option(None, "Write the dictionary to this file.", metavar="FILE")
+    size: str = option("4k,16k,64k", "Sizes in bytes, comma-separated; the best is taken.", metavar="16k")
+    budget: float = option(
+        0.25, "Largest CPU time of packing, as a multiple of deflate's; 10 allows every codec.", metavar="X", min=0.15
+    )
+    days: float = option(30, "With --to: days until it expires.", metavar="D", min=0.01, max=3650)
 
 
 @with_options
@@ -111,7 +87,7 @@ def train(
     target: DictionaryOptions,
     master: MasterOption = "local[*]",
     credentials: Credentials,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Train a dictionary on past messages and estimate its savings.
 
@@ -136,7 +112,7 @@ def train(
     destination = BrokerAccess(target.to, credentials) if target.to is not None else None
     schema = read_schema(messages.schema)
     if schema is None and destination and paths and topic:
-        schema = run(fetch_registered_schema(destination, topic))
+        schema = run(_fetch_registered_schema(destination, topic))
     broker = BrokerAccess(messages.servers or target.to or DEFAULT_URL, credentials)
     columns = {"column": messages.column, "time": messages.time}
     with spark_session(master, "thinwire dict train") as spark, progress_bar("training") as progress:
@@ -147,7 +123,7 @@ def train(
     if target.out is not None:
         write_atomically(target.out, result.dictionary.encode())
     uploaded = run(upload(destination, topic, result.dictionary, target.days)) if destination and topic else None
-    _show(Output(json), result, target.out, uploaded)
+    _show(output, result, target.out, uploaded)
 
 
 def read_sizes(text: str) -> list[int]:
@@ -183,13 +159,12 @@ def _check(topic: str | None, to: str | None, messages: MessageOptions, read_top
         raise ConfigError("a topic log has no columns: omit --column and --time", topic=read_topic)
 
 
-async def fetch_registered_schema(access: BrokerAccess, topic: str) -> Schema | None:
+async def _fetch_registered_schema(access: BrokerAccess, topic: str) -> Schema | None:
     """Return the schema of a topic; None if it is not registered."""
     async with access.bus() as bus:
-        try:
-            return await current_schema(await open_registry(bus.broker), topic)
-        except UnknownTopic:
-            return None
+        with suppress(UnknownTopic):
+            return await fetch_schema(bus, topic)
+    return None
 
 
 async def upload(access: BrokerAccess, topic: str, dictionary: Dictionary, days: float) -> UploadResult:
@@ -201,7 +176,7 @@ async def upload(access: BrokerAccess, topic: str, dictionary: Dictionary, days:
 
 
 def _show(output: Output, result: TrainingResult, out: Path | None, uploaded: UploadResult | None) -> None:
-    candidates = sorted(result.candidates, key=lambda candidate: candidate.packed)
+    candidates = sorted(result.candidates, key=attrgetter("packed"))
     sample = result.sample
     title = f"{len(sample.messages):,} of {sample.seen:,} messages, 30 % of them held out"
     output.records(title, _columns(result.chosen), _best_per_size(candidates))
@@ -219,11 +194,11 @@ def _columns(chosen: TrialResult) -> dict[str, Column]:
     return {
         "": lambda candidate: ">" if candidate is chosen else "",
         "candidate": "name",
-        "bytes a message": "packed",
+        "bytes per message": "packed",
         "saved": lambda candidate: format_percent(candidate.saved),
-        "CPU to deflate": lambda candidate: f"{candidate.cpu:.2f}",
+        "CPU relative to deflate": lambda candidate: f"{candidate.cpu:.2f}",
         "bytes": lambda candidate: candidate.content or None,
-        "bytes to each": lambda candidate: candidate.travelling or None,
+        "transfer size": lambda candidate: candidate.travelling or None,
     }
 
 

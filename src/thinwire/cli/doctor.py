@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
+from thinwire.cli.connection_options import BrokerAccess, Credentials
 from thinwire.cli.main import EXTRAS
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
+from thinwire.codec import kernels
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable, ThinwireError, TransportError
 from thinwire.spark.session import JAVA, java_version
 from thinwire.topics.registry_client import ping
 
-PYTHON = (3, 11)
 NATS = (2, 11)
-"""oldest supported versions"""
+"""oldest supported version"""
 MIN_FREE_DISK = 1 << 30
 """bytes; with less free space the disk check warns"""
 MIN_PAYLOAD = 128_000
@@ -39,7 +40,6 @@ MIN_PAYLOAD = 128_000
 WARN_SKEW, FAIL_SKEW = 1.0, 5.0
 """seconds of difference to the broker's clock"""
 COMMAND_TIMEOUT = 10.0
-COLUMNS = ("check", "verdict", "found", "remedy")
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -47,7 +47,7 @@ Verdict = Literal["ok", "warn", "fail"]
 class DoctorCheck(NamedTuple):
     """Result of one check. `fail` must be repaired; `warn` matters only for some features."""
 
-    name: str
+    check: str
     verdict: Verdict
     found: str
     remedy: str = ""
@@ -60,16 +60,9 @@ class DoctorCheck(NamedTuple):
         return cls(name, "ok", found) if is_ok else cls(name, otherwise, found, remedy)
 
 
-def check_python() -> DoctorCheck:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return DoctorCheck.of("Python", sys.version_info >= PYTHON, found, "install Python 3.11 or newer")
-
-
 def check_kernels() -> DoctorCheck:
     """Check that compiled kernels can be cached, so that only the first run compiles them."""
-    spec = find_spec("thinwire.codec.kernels")
-    package = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".")
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or package / "__pycache__")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(kernels.__path__[0]) / "__pycache__")
     cached = sum(1 for _ in folder.rglob("*.nbi")) if folder.is_dir() else 0
     if not _is_writable(folder):
         remedy = "every process compiles its kernels: set NUMBA_CACHE_DIR to a writable directory"
@@ -118,14 +111,9 @@ def check_disk(folder: Path) -> DoctorCheck:
 async def check_embedded_broker() -> DoctorCheck:
     """Start an embedded broker and store a document."""
     try:
-        from thinwire.brokers.nats.broker import connect
-
-        async with EmbeddedServer() as server:
-            broker = await connect(server.url)
-            try:
-                await (await broker.bucket("tw_doctor")).put("doctor", b"test")
-            finally:
-                await broker.close()
+        async with EmbeddedServer() as server, AsyncExitStack() as stack:
+            broker = await BrokerAccess(server.url).open("doctor", stack)
+            await (await broker.bucket("tw_doctor")).put("doctor", b"test")
         return DoctorCheck("embedded broker", "ok", "starts, stores and stops")
     except (ThinwireError, OSError) as error:
         remedy = "repair the cause that is stated; until then `thinwire up` fails, too"
@@ -166,14 +154,11 @@ async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
             broker, _ = await open_broker(address, options, stack)
         except ThinwireError as error:
             return describe_failure(access, error)
-        describe = getattr(broker, "describe", None)
-        server: dict[str, Any] = dict(await describe()) if describe is not None else {}
-        return [
-            *_describe_success(access),
-            *([check_version(server), check_payload(server)] if server else []),
-            await check_registry(broker, access),
-            await check_clock(broker),
-        ]
+        checks = _describe_success(access)
+        if hasattr(broker, "describe"):
+            server = await broker.describe()
+            checks += [check_version(str(server["version"])), check_payload(int(server["max_payload"]))]
+        return [*checks, await check_registry(broker, access), await check_clock(broker)]
 
 
 def _describe_success(access: BrokerAccess) -> list[DoctorCheck]:
@@ -201,13 +186,11 @@ def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorC
     return [broker, DoctorCheck("credentials", "fail", error.detail, remedy)]
 
 
-def check_version(server: Mapping[str, Any]) -> DoctorCheck:
-    found = str(server["version"])
+def check_version(found: str) -> DoctorCheck:
     return DoctorCheck.of("broker version", version_in(found)[:2] >= NATS, found, "update nats-server to 2.11 or newer")
 
 
-def check_payload(server: Mapping[str, Any]) -> DoctorCheck:
-    size = int(server["max_payload"])
+def check_payload(size: int) -> DoctorCheck:
     remedy = f"raise max_payload to {MIN_PAYLOAD:,} or more"
     return DoctorCheck.of("largest message", size >= MIN_PAYLOAD, f"{size:,} bytes", remedy, otherwise="warn")
 
@@ -260,21 +243,18 @@ UrlArgument = Annotated[
     str | None,
     typer.Argument(metavar="URL", envvar="THINWIRE_URL", help="The broker; default: check this machine only."),
 ]
-DirectoryOption = Annotated[
-    Path | None, typer.Option("--dir", metavar="DIR", help="Also check the disk of this directory.")
-]
-QuickOption = Annotated[bool, typer.Option("--quick", help="Do not start an embedded broker.")]
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Options of `thinwire doctor`."""
+
+    directory: Path | None = option(None, "Also check the disk of this directory.", "--dir", metavar="DIR")
+    quick: bool = option(False, "Do not start an embedded broker.")
 
 
 @with_options
-def doctor(
-    url: UrlArgument = None,
-    directory: DirectoryOption = None,
-    quick: QuickOption = False,
-    *,
-    credentials: Credentials,
-    json: JsonOption = False,
-) -> None:
+def doctor(url: UrlArgument = None, *, options: DoctorOptions, credentials: Credentials, output: Output) -> None:
     """Check this machine and the broker at URL, and print remedies.
 
     Exits with 1 if a check fails, otherwise with 0; warnings are not failures.
@@ -283,21 +263,26 @@ def doctor(
     thinwire doctor
     thinwire doctor nats://broker:4222 --json
     """
-    output = Output(json)
     broker = None if url is None else BrokerAccess(url, credentials)
-    checks = run(_check_all(directory, quick, broker))
-    output.table("doctor", COLUMNS, checks)
-    failed = [check.name for check in checks if check.verdict == "fail"]
+    checks = run(_check_all(options, broker))
+    output.records("doctor", DoctorCheck._fields, checks)
+    failed = [check.check for check in checks if check.verdict == "fail"]
     output.note(f"failed: {', '.join(failed)}" if failed else "no check failed")
-    output.document({"fine": not failed, "checks": [dict(zip(COLUMNS, check, strict=True)) for check in checks]})
+    output.document({"fine": not failed, "checks": [check._asdict() for check in checks]})
     if failed:
         raise typer.Exit(1)
 
 
-async def _check_all(directory: Path | None, quick: bool, broker: BrokerAccess | None) -> list[DoctorCheck]:
-    folders = sorted({Path(tempfile.gettempdir()), *([directory] if directory is not None else [])})
-    checks = [check_python(), check_kernels(), check_extras(), check_java(), check_nats_server()]
+async def _check_all(options: DoctorOptions, broker: BrokerAccess | None) -> list[DoctorCheck]:
+    folders = sorted({Path(tempfile.gettempdir()), options.directory or Path(tempfile.gettempdir())})
+    checks = [
+        DoctorCheck("Python", "ok", platform.python_version()),
+        check_kernels(),
+        check_extras(),
+        check_java(),
+        check_nats_server(),
+    ]
     checks += map(check_disk, folders)
-    if not quick:
+    if not options.quick:
         checks.append(await check_embedded_broker())
     return checks if broker is None else [*checks, *await check_broker(broker)]

@@ -17,10 +17,10 @@ from thinwire.cli.connection_options import (
     ServersAccess,
     ToleranceOptions,
     read_names,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, spark_session
 from thinwire.cli.terminal import status_text
 from thinwire.errors import ConfigError
@@ -29,43 +29,31 @@ if TYPE_CHECKING:
     from thinwire.spark.jobs.stream_progress import JobProgress
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
-TableOption = Annotated[
-    str, typer.Option("--to", metavar="TABLE", help="Folder of the table, or URL such as s3a://...")
-]
-ForgetOption = Annotated[bool, typer.Option("--forget", help="Write nothing; remove the subscription of the table.")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
-class IngestOptions:
+class IngestOptions(ToleranceOptions):
     """Options of `thinwire ingest`."""
 
-    tolerances: ToleranceOptions
-    start: Annotated[
-        str,
-        typer.Option("--from", metavar="POSITION", help="Where a new table starts: earliest, latest, JSON of offsets."),
-    ] = "earliest"
-    trigger: Annotated[str, typer.Option("--trigger", metavar="5s", help="Time between two batches.")] = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Write the messages that are in the log now, then exit.")] = False
-    seconds: SecondsOption = None
-    checkpoint: Annotated[
-        str | None,
-        typer.Option("--checkpoint", metavar="FOLDER", help="Folder of Spark's checkpoint; default: inside the table."),
-    ] = None
-    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Largest number of messages per batch.", min=1)] = (
-        500_000
+    to: str = option(..., "Folder of the table, or URL such as s3a://...", metavar="TABLE")
+    forget: bool = option(False, "Write nothing; remove the subscription of the table.")
+    start: str = option(
+        "earliest", "Where a new table starts: earliest, latest, JSON of offsets.", "--from", metavar="POSITION"
     )
-    allow_data_loss: Annotated[
-        bool,
-        typer.Option("--allow-data-loss", help="Skip messages that are no longer in the log or cannot be decoded."),
-    ] = False
-    by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns: topic and date.")] = "topic,date"
+    trigger: str = option("5s", "Time between two batches.", metavar="5s")
+    once: bool = option(False, "Write the messages that are in the log now, then exit.")
+    seconds: SecondsOption = None
+    checkpoint: str | None = option(None, "Folder of Spark's checkpoint; default: inside the table.", metavar="FOLDER")
+    batch: int = option(500_000, "Largest number of messages per batch.", metavar="N", min=1)
+    allow_data_loss: bool = option(False, "Skip messages that are no longer in the log or cannot be decoded.")
+    by: str = option("topic,date", "Partition columns: topic and date.", metavar="A,B")
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of `thinwire.spark.jobs.ingest.ingest`."""
         return {
-            **self.tolerances.read(),
+            **self.tolerances(),
             "start": self.start,
             "trigger": None if self.once else read_duration(self.trigger),
             "seconds": self.seconds,
@@ -79,13 +67,11 @@ class IngestOptions:
 @with_options
 def ingest(
     topics: TopicsArgument,
-    to: TableOption,
     *,
     options: IngestOptions,
-    forget: ForgetOption = False,
     master: MasterOption = "local[*]",
     broker: ServersAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Write topics to a Parquet table, every event once, partitioned by topic and date.
 
@@ -97,14 +83,15 @@ def ingest(
     thinwire ingest building.rooms --to lake/rooms --once
     thinwire ingest building.rooms building.halls --to lake/building --trigger 1m --tolerance temperature=0.1
     """
-    output = Output(json)
-    if forget:
-        _forget(broker, topics, to)
-        output.note(f"{to} is unsubscribed from {', '.join(topics)}")
-        output.document({"table": to, "topics": topics, "forgotten": True})
+    from thinwire.spark.jobs.ingest import forget
+
+    if options.forget:
+        forget(broker.url, topics, options.to, **broker.options())
+        output.note(f"{options.to} is unsubscribed from {', '.join(topics)}")
+        output.document({"table": options.to, "topics": topics, "forgotten": True})
         return
-    stop, written = _run(master, broker, topics, to, options.read())
-    _print_result(output, to, written)
+    stop, written = _run(master, broker, topics, options)
+    _print_result(output, options.to, written)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
 
@@ -121,11 +108,10 @@ def read_duration(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _run(
-    master: str, broker: ServersAccess, topics: list[str], table: str, settings: dict[str, Any]
-) -> tuple[Event, JobProgress]:
+def _run(master: str, broker: ServersAccess, topics: list[str], options: IngestOptions) -> tuple[Event, JobProgress]:
     from thinwire.spark.jobs.ingest import ingest as ingest_topics
 
+    settings = options.read()
     # The session starts first: Spark installs a signal handler, which would cancel the running batch on Ctrl-C.
     with (
         spark_session(master, "thinwire ingest") as spark,
@@ -137,15 +123,9 @@ def _run(
             set_status(f"{job.rows:,} rows in {job.batches:,} batches, {job.behind:,} messages behind")
 
         written = ingest_topics(
-            spark, broker.url, topics, table, stop=stop, progress=on_progress, **settings, **broker.options()
+            spark, broker.url, topics, options.to, stop=stop, progress=on_progress, **settings, **broker.options()
         )
     return stop, written
-
-
-def _forget(broker: ServersAccess, topics: list[str], table: str) -> None:
-    from thinwire.spark.jobs.ingest import forget
-
-    forget(broker.url, topics, table, **broker.options())
 
 
 @contextmanager

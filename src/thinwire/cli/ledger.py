@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.analysis.ledger_files import read
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import with_options
+from thinwire.cli.output import Output
 from thinwire.ledger import Histogram, Row, merge, to_document
 
 ledger = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -27,6 +28,7 @@ class Grouping(StrEnum):
 FileArgument = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
 GroupingOption = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this column.")]
 _KEYS = ("run", "topic", "link", "class", "role")
+_DERIVED = ("frame_bytes", "saved", "bytes_per_event", "broken", "error_max", "error_p99")
 
 
 @ledger.callback()
@@ -35,15 +37,15 @@ def _ledger() -> None:
 
 
 @ledger.command()
-def show(file: FileArgument, by: GroupingOption = None, json: JsonOption = False) -> None:
+@with_options
+def show(file: FileArgument, by: GroupingOption = None, *, output: Output) -> None:
     """Print a ledger: frame and link bytes, errors relative to their bounds, latencies."""
-    output = Output(json)
     rows = list(read(file))
     rows = group_rows(rows, by) if by else rows
     columns = ["run", by.value, "role"] if by else list(_KEYS)
     lines = [{name: _key(row, name) for name in columns} | figures(row) for row in rows]
     if lines:
-        output.table(str(file), list(lines[0]), [list(line.values()) for line in lines])
+        output.records(str(file), list(lines[0]), lines)
     else:
         output.note(f"{file} has no rows")
     output.document({"file": str(file), "by": by, "rows": [to_document(row) | derived(row) for row in rows]})
@@ -77,12 +79,7 @@ def figures(row: Row) -> dict[str, Any]:
 def derived(row: Row) -> dict[str, Any]:
     """Return the figures that are computed from a row, for the JSON document."""
     return {
-        "frame_bytes": row.frame_bytes,
-        "saved": row.saved,
-        "bytes_per_event": row.bytes_per_event,
-        "broken": row.broken,
-        "error_max": row.error_max,
-        "error_p99": row.error_p99,
+        **{name: getattr(row, name) for name in _DERIVED},
         "sent_p50": row.latency_sent.quantile(0.5),
         "sent_p99": row.latency_sent.quantile(0.99),
         "virtual_p50": row.latency_virtual.quantile(0.5),

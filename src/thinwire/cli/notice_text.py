@@ -32,14 +32,14 @@ _REASONS = {
 
 
 def print_notice(notice: Notice) -> None:
-    """Print a notice to stderr, unless it is for programs only."""
+    """Print a notice to stderr, if it has a text."""
     text = describe_notice(notice)
     if text:
         print_status(text)
 
 
 def describe_notice(notice: Notice) -> str:
-    """Return one line for a notice; an empty string for notices that are for programs only."""
+    """Return one line for a notice; an empty string for notices that only programs use, such as watermarks."""
     if isinstance(notice, EventsMissed):
         return _describe_missed(notice)
     if isinstance(notice, BoundExceeded):
@@ -49,7 +49,8 @@ def describe_notice(notice: Notice) -> str:
             f"{notice.tolerance:g} until the publisher applies the new configuration"
         )
     if isinstance(notice, ClockSkew):
-        return f"the clock of publisher {notice.publisher} is {notice.seconds:+.1f} s off the broker's: set it (NTP)"
+        difference = f"{notice.seconds:+.1f} s from the broker's"
+        return f"the clock of publisher {notice.publisher} differs by {difference}: synchronise it (NTP)"
     if isinstance(notice, MessageUnreadable):
         return f"message {notice.offset} of publisher {notice.publisher} cannot be decoded: {notice.reason}"
     if isinstance(notice, BrokerUnreachable):
@@ -58,7 +59,7 @@ def describe_notice(notice: Notice) -> str:
         return notice.reason
     if isinstance(notice, PublisherLost):
         name = f"publisher {notice.publisher} of {notice.topic}"
-        return f"no message from {name} for {notice.seconds:.0f} s; its last values stay valid, watermarks ignore it"
+        return f"no message from {name} for {notice.seconds:.0f} s; its last values remain in use until it returns"
     return ""
 
 

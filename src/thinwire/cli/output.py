@@ -14,7 +14,7 @@ import json as json_text
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,22 +24,24 @@ from rich.console import Console
 from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-"""type of the parameter `json` of a command"""
-
 Column = str | Callable[[Any], Any]
 
 _PIPED_WIDTH = 160
 
 
+@dataclass
 class Output:
-    """Destination of a command's results.
+    """Destination of a command's results, and a group of options.
 
     json: print the JSON document to stdout and everything else to stderr
     """
 
-    def __init__(self, json: bool = False) -> None:
-        self.json = json
-        self.console = _console(to_stderr=json)
+    json: JsonOption = False
+
+    def __post_init__(self) -> None:
+        stream = sys.stderr if self.json else sys.stdout
+        # Without a terminal rich assumes 80 columns and folds tables that a file or a pager could hold.
+        self.console = Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH)
 
     def note(self, text: str) -> None:
         """Print a line of text."""
@@ -66,7 +68,7 @@ class Output:
 
     def facts(self, title: str, facts: Mapping[str, Any]) -> None:
         """Print a table of names and values."""
-        self.table(title, ("what", "value"), list(facts.items()))
+        self.table(title, ("name", "value"), list(facts.items()))
 
     def document(self, value: Any) -> None:
         """Print the JSON document of the command; call it once."""
@@ -137,9 +139,3 @@ def _value(record: Any, field: Column) -> Any:
 
 def _is_number(value: Any) -> bool:
     return (isinstance(value, int | float) and not isinstance(value, bool)) or hasattr(value, "__float__")
-
-
-def _console(to_stderr: bool) -> Console:
-    stream = sys.stderr if to_stderr else sys.stdout
-    # Without a terminal rich assumes 80 columns and folds tables that a file or a pager could hold.
-    return Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH)

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.broker_url import open_broker, read_url
-from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess
 from thinwire.cli.ingest import read_duration
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
 from thinwire.edge import Controller, EdgeTopic, apply
 from thinwire.edge.assignment import HostOfTopic, find_running_hosts, propose_hosts, read_assignment
@@ -25,37 +24,32 @@ from thinwire.placement import Host, HostAssignment, MonotoneModel, PlacementPla
 from thinwire.placement.explanation import explain
 
 APPLY_COLUMNS = ("topic", "host", "before", "function", "messages/s", "limit ms")
-COLUMNS = ("host", "topic", "messages/s", "ms a message", "expected p90 ms", "with margin ms", "limit ms")
+_PROMISE = "Default latency limit of topics, such as p90=1s."
+COLUMNS = ("host", "topic", "messages/s", "ms per message", "expected p90 ms", "with margin ms", "limit ms")
 
 place = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Place topics on edge hosts within a latency limit."
 )
 
-PromiseOption = Annotated[str, typer.Option("--promise", help="Default latency limit of topics, such as p90=1s.")]
-MaxTopicsOption = Annotated[int, typer.Option("-k", help="Largest number of topics per host.", min=1)]
-ModelOption = Annotated[
-    Path | None, typer.Option("--model", help="Latency model file; default: the model of simulated hosts.")
-]
-EdgeTopicsOption = Annotated[
-    Path, typer.Option("--topics", help="TOML file: [[topic]] name, function, rate, interval, promise...")
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the new assignment without applying it.")]
-SaveOption = Annotated[bool, typer.Option("--save", help="Also release hosts that are not needed.")]
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to explain.")]
 
 
 @dataclass(frozen=True)
-class PlacementOptions:
+class HostOptions:
+    """What a host can process."""
+
+    k: int = option(6, "Largest number of topics per host.", "-k", min=1)
+    model: Path | None = option(None, "Latency model file; default: the model of simulated hosts.")
+
+
+@dataclass(frozen=True)
+class PlacementOptions(HostOptions):
     """Input of a proposal."""
 
-    topics: Annotated[Path, typer.Option("--topics", help="TOML file: [[topic]] name, rate, interval, promise.")]
-    hosts: Annotated[Path, typer.Option("--hosts", help="TOML file: [[host]] name, cores, speed, contention, count.")]
-    host: Annotated[list[str] | None, typer.Option("--host", help="Use only hosts of this kind; may be repeated.")] = (
-        None
-    )
-    promise: PromiseOption = "p90=1s"
-    k: MaxTopicsOption = 6
-    model: ModelOption = None
+    topics: Path = option(..., "TOML file: [[topic]] name, rate, interval, promise.")
+    hosts: Path = option(..., "TOML file: [[host]] name, cores, speed, contention, count.")
+    host: list[str] | None = option(None, "Use only hosts of this kind; may be repeated.")
+    promise: str = option("p90=1s", _PROMISE)
 
     def read(self) -> tuple[list[TopicLoad], list[Host], MonotoneModel]:
         """Return the topics, the kinds of hosts and the latency model."""
@@ -63,27 +57,33 @@ class PlacementOptions:
         return topics, select_hosts(read_hosts(self.hosts), self.host or []), read_model(self.model)
 
 
+@dataclass(frozen=True)
+class ApplyOptions(HostOptions):
+    """Topics to assign to running hosts."""
+
+    topics: Path = option(..., "TOML file: [[topic]] name, function, rate, interval, promise...")
+    promise: str = option("p90=1s", _PROMISE)
+    dry_run: bool = option(False, "Print the new assignment without applying it.")
+
+
+@dataclass(frozen=True)
+class ControllerOptions(HostOptions):
+    """Options of the controller."""
+
+    save: bool = option(False, "Also release hosts that are not needed.")
+
+
 @place.command("apply")
 @with_options
-def apply_(
-    topics: EdgeTopicsOption,
-    *,
-    broker: BrokerAccess,
-    promise: PromiseOption = "p90=1s",
-    k: MaxTopicsOption = 6,
-    model: ModelOption = None,
-    dry_run: DryRunOption = False,
-    json: JsonOption = False,
-) -> None:
+def apply_(*, options: ApplyOptions, broker: BrokerAccess, output: Output) -> None:
     """Assign topics to the running hosts. Topics continue from their last position.
 
     \b
     thinwire place apply --topics topics.toml --to nats://hub:4222 -k 6
     """
-    output = Output(json)
-    loads = read_edge_topics(topics, read_promise(promise))
-    hosts, before, plan = run(_apply(broker, loads, read_model(model), k, dry_run))
-    rows = [(t.topic, hosts[t.topic], before.get(t.topic), t.function, t.rate, 1000 * t.promise) for t in loads]
+    topics, dry_run = read_edge_topics(options.topics, read_promise(options.promise)), options.dry_run
+    hosts, before, plan = run(_apply(broker, topics, options))
+    rows = [(t.topic, hosts[t.topic], before.get(t.topic), t.function, t.rate, 1000 * t.promise) for t in topics]
     output.table("would be assigned" if dry_run else "assigned", APPLY_COLUMNS, rows)
     moved = sum(host != before.get(topic) for topic, host in hosts.items())
     output.note(f"{len(set(hosts.values()))} hosts, {moved} topics {'would move' if dry_run else 'move'}.")
@@ -92,24 +92,23 @@ def apply_(
 
 @place.command("run")
 @with_options
-def run_(*, broker: BrokerAccess, k: MaxTopicsOption = 6, model: ModelOption = None, save: SaveOption = False) -> None:
+def run_(*, options: ControllerOptions, broker: BrokerAccess) -> None:
     """Monitor latency limits and move topics, until Ctrl-C or SIGTERM. If several controllers run, only one is active.
 
     \b
     thinwire place run --to nats://hub:4222
     """
-    run(_run_controller(Output(False), broker, read_model(model), k, save))
+    run(_run_controller(Output(), broker, options))
 
 
 @place.command("propose")
 @with_options
-def propose_(*, options: PlacementOptions, json: JsonOption = False) -> None:
+def propose_(*, options: PlacementOptions, output: Output) -> None:
     """Propose a placement with few hosts: expected p90 with margin, lower bound, hosts needed for tighter limits.
 
     \b
     thinwire place propose --topics topics.toml --hosts hosts.toml --promise p90=1s -k 6
     """
-    output = Output(json)
     topics, hosts, model = options.read()
     plan = propose(topics, hosts, model, options.k)
     tighter = tightened(topics, hosts, model, options.k)
@@ -122,13 +121,12 @@ def propose_(*, options: PlacementOptions, json: JsonOption = False) -> None:
 
 @place.command("explain")
 @with_options
-def explain_(topic: TopicArgument, *, options: PlacementOptions, json: JsonOption = False) -> None:
+def explain_(topic: TopicArgument, *, options: PlacementOptions, output: Output) -> None:
     """Explain the host that the proposal chooses for a topic.
 
     \b
     thinwire place explain region-7.gps --topics topics.toml --hosts hosts.toml
     """
-    output = Output(json)
     topics, hosts, model = options.read()
     if topic not in {known.name for known in topics}:
         raise ConfigError("no such topic in the file of --topics", field="TOPIC", value=topic, file=str(options.topics))
@@ -150,27 +148,23 @@ def read_promise(text: str) -> float:
     return read_duration(duration)
 
 
-async def open_hub(broker: BrokerAccess, stack: AsyncExitStack) -> Broker:
-    """Connect to the hub; the stack closes the connection."""
-    hub, _ = await open_broker(read_url(broker.url), {"name": "placement", **broker.options()}, stack)
-    return hub
-
-
 async def _apply(
-    broker: BrokerAccess, topics: list[EdgeTopic], model: MonotoneModel, k: int, dry_run: bool
+    broker: BrokerAccess, topics: list[EdgeTopic], options: ApplyOptions
 ) -> tuple[HostOfTopic, HostOfTopic, PlacementPlan | None]:
+    model = read_model(options.model)
     async with AsyncExitStack() as stack:
-        hub = await open_hub(broker, stack)
+        hub = await broker.open("placement", stack)
         hosts, before = await find_running_hosts(hub, TERM), dict((await read_assignment(hub)).hosts)
-        where, plan = propose_hosts(topics, hosts, before, model, k)
-        if not dry_run:
+        where, plan = propose_hosts(topics, hosts, before, model, options.k)
+        if not options.dry_run:
             await apply(hub, topics, where)
         return where, before, plan
 
 
-async def _run_controller(output: Output, broker: BrokerAccess, model: MonotoneModel, k: int, save: bool) -> None:
+async def _run_controller(output: Output, broker: BrokerAccess, options: ControllerOptions) -> None:
+    model = read_model(options.model)
     async with AsyncExitStack() as stack:
-        controller = Controller(await open_hub(broker, stack), model, k=k, empty_hosts=save)
+        controller = Controller(await broker.open("placement", stack), model, k=options.k, empty_hosts=options.save)
         output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C ends the command.")
         with interruptible():
             await asyncio.create_task(controller.run())

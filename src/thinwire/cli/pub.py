@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,10 +19,10 @@ from thinwire.cli.connection_options import (
     fetch_schema,
     read_names,
     read_schema,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output, print_status
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output, print_status
 from thinwire.cli.pub_input import EventInput
 from thinwire.cli.terminal import interruptible, run, status_line
 from thinwire.client.bus import Bus
@@ -32,46 +30,40 @@ from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, SchemaError
 from thinwire.schema import Schema, infer
 from thinwire.topics.registry_client import open_registry, register_schema, topic_document
-from thinwire.topics.topic_documents import TopicDocument
 from thinwire.topics.topic_plan import TopicPlan, load_plan
+from thinwire.topics.topic_settings import Settings
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object per line; - for stdin.")]
 
 
 @dataclass(frozen=True)
-class PublishOptions:
+class PublishOptions(ToleranceOptions):
     """Options of `thinwire pub`."""
 
-    tolerances: ToleranceOptions
     schema: SchemaFileOption = None
-    infer: Annotated[
-        bool, typer.Option("--infer", help="Infer the schema from the first lines and register it, if there is none.")
-    ] = False
-    sample: Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: lines to read.", min=1)] = 100
-    dimensions: Annotated[
-        str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: properties that identify a source.")
-    ] = None
-    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the event time.")] = None
-    name: Annotated[str, typer.Option("--name", help="Name of the publisher; keep it across restarts.")] = ""
-    plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Take schema, settings and linger from this plan.")
-    ] = None
-    linger: Annotated[
-        float | None,
-        typer.Option(
-            "--linger", help="Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
-        ),
-    ] = None
-    retain: Annotated[bool, typer.Option("--retain", help="Store events even while there is no subscriber.")] = False
-    rate: Annotated[float | None, typer.Option("--rate", help="Events per second; default: no limit.", min=0)] = None
+    infer: bool = option(False, "Infer the schema from the first lines and register it, if there is none.")
+    sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
+    dimensions: str | None = option(None, "With --infer: properties that identify a source.", metavar="A,B")
+    time: str | None = option(None, "With --infer: the event time.", metavar="NAME")
+    name: str = option("", "Name of the publisher; use the same one after a restart.")
+    plan: Path | None = option(None, "Take schema, settings and linger from this plan.", metavar="FILE")
+    linger: float | None = option(
+        None, "Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
+    )
+    retain: bool = option(False, "Store events even while there is no subscriber.")
+    rate: float | None = option(None, "Events per second; default: no limit.", min=0)
 
     def check(self) -> None:
-        """Raise `ConfigError` if the schema is given twice."""
+        """Raise `ConfigError` for an invalid tolerance, and if more than one option gives the schema."""
+        self.tolerances()
         if self.infer and self.schema is not None:
             raise ConfigError("give --schema or --infer, not both", schema=str(self.schema))
         if self.plan is not None and (self.infer or self.schema is not None):
             detail = "the plan contains the schema: omit --schema and --infer, or omit --plan"
             raise ConfigError(detail, plan=str(self.plan))
+
+    def read_plan(self, topic: str) -> TopicPlan | None:
+        return load_plan(self.plan).topic(topic) if self.plan is not None else None
 
 
 @with_options
@@ -81,7 +73,7 @@ def pub(
     *,
     options: PublishOptions,
     broker: BrokerAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Publish events, one JSON object per line, from a file or standard input.
 
@@ -96,70 +88,41 @@ def pub(
     thinwire pub building.rooms events.jsonl --plan plan.toml
     """
     options.check()
-    publication = _Publication(
-        topic,
-        options,
-        schema=read_schema(options.schema),
-        plan=load_plan(options.plan).topic(topic) if options.plan is not None else None,
-        tolerances=options.tolerances.read(),
-    )
-    with _open_descriptor(file) as descriptor:
-        events = EventInput(descriptor, on_rejected=_print_rejected)
-        interrupted, summary = run(_publish(publication, events, broker))
-    _show(Output(json), topic, summary)
+    schema, plan = read_schema(options.schema), options.read_plan(topic)
+    # Opened before connecting, so that a missing file is reported first.
+    with nullcontext(sys.stdin) if file == "-" else open(file, "rb") as stream:
+        events = EventInput(stream.fileno(), on_rejected=_print_rejected)
+        interrupted, summary = run(_publish(topic, options, schema, plan, events, broker))
+    _show(output, topic, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if events.rejected:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class _Publication:
-    """The topic, and the options with the content of their files."""
-
-    topic: str
-    options: PublishOptions
-    schema: Schema | None
-    plan: TopicPlan | None
-    tolerances: dict[str, Any]
-
-    def publisher_settings(self) -> dict[str, Any]:
-        """Return the settings of the plan and the tolerances; an explicit linger overrides the planned one."""
-        planned = {} if self.plan is None else self.plan.publishing
-        planned.pop("schema", None)
-        linger = {} if self.options.linger is None else {"linger": self.options.linger}
-        return {"name": self.options.name, **self.tolerances, **planned, **linger}
-
-    @property
-    def has_tolerances(self) -> bool:
-        """Whether a tolerance was given."""
-        return any(self.tolerances.values())
-
-
-@contextmanager
-def _open_descriptor(file: str) -> Iterator[int]:
-    """Open the input before connecting, so that a missing file is reported first."""
-    if file == "-":
-        yield sys.stdin.fileno()
-        return
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-async def _publish(publication: _Publication, events: EventInput, broker: BrokerAccess) -> tuple[bool, dict[str, Any]]:
+async def _publish(
+    topic: str,
+    options: PublishOptions,
+    schema: Schema | None,
+    plan: TopicPlan | None,
+    events: EventInput,
+    broker: BrokerAccess,
+) -> tuple[bool, dict[str, Any]]:
     """Publish all events. Return whether it was interrupted, and the summary."""
-    async with broker.bus(publication.options.name) as bus:
-        schema = await _resolve_schema(bus, publication, events)
-        publisher = bus.publisher(publication.topic, schema=schema, **publication.publisher_settings())
-        async with publisher as out:
+    async with broker.bus(options.name) as bus:
+        if plan is not None:
+            settings = plan.publishing
+            await _register_plan(bus, plan, options)
+        else:
+            settings = {"schema": await _resolve_schema(bus, topic, options, schema, events)}
+        if options.linger is not None:
+            settings["linger"] = options.linger
+        async with bus.publisher(topic, name=options.name, **options.tolerances(), **settings) as out:
             line = status_line(
                 lambda: f"{events.accepted:,} events, {events.rejected:,} rejected", "waiting for events"
             )
             with interruptible() as interrupted, line:
-                await _publish_events(events, out, publication.options.rate)
+                await _publish_events(events, out, options.rate)
             await out.flush()
             return interrupted.is_set(), _summarize(events, out)
 
@@ -167,60 +130,50 @@ async def _publish(publication: _Publication, events: EventInput, broker: Broker
 async def _publish_events(events: EventInput, out: Publisher, rate: float | None) -> None:
     loop = asyncio.get_running_loop()
     start = loop.time()
-    async for number, event, size in events:
+    async for item in events:
         if rate:
             await asyncio.sleep(start + events.accepted / rate - loop.time())
-        await events.offer(out, number, event, size)
+        await events.publish(out, item)
 
 
-async def _resolve_schema(bus: Bus, publication: _Publication, events: EventInput) -> Schema:
-    """Return the schema to publish under; register it if it is planned, inferred or to be retained."""
-    topic, options = publication.topic, publication.options
-    registered = await topic_document(await open_registry(bus.broker), topic)
-    if publication.plan is not None:
-        if publication.has_tolerances:
-            print_status("--tolerance is ignored: the plan contains the tolerances")
-        return await _register_plan(bus, publication.plan, retain=options.retain)
-    schema = publication.schema
+async def _register_plan(bus: Bus, plan: TopicPlan, options: PublishOptions) -> None:
+    if options.has_tolerances:
+        print_status("--tolerance is ignored: the plan contains the tolerances")
+    settings = replace(plan.settings, retain=plan.settings.retain or options.retain)
+    await register_schema(await open_registry(bus.broker), plan.schema, settings)
+
+
+async def _resolve_schema(
+    bus: Bus, topic: str, options: PublishOptions, schema: Schema | None, events: EventInput
+) -> Schema:
+    """Return the given, inferred or registered schema; register it if it is inferred or to be retained."""
+    registry = await open_registry(bus.broker)
+    registered = await topic_document(registry, topic)
     if schema is not None and schema.name != topic:
         raise ConfigError("the schema must have the name of the topic", topic=topic, schema=schema.name)
     if options.infer and registered is not None:
         print_status(f"{topic} is registered: its schema is used, nothing is inferred")
     elif options.infer:
-        schema = await _infer_schema(publication, events)
+        schema = await _infer_schema(topic, options, events)
         await bus.register(schema, retain=options.retain)
     schema = schema or await fetch_schema(bus, topic)
     if options.retain:
-        await bus.register(schema, **_other_settings(registered), retain=True)
-    if publication.has_tolerances and await bus.served():
+        settings = registered.settings if registered is not None else Settings()
+        await register_schema(registry, schema, replace(settings, retain=True))
+    if options.has_tolerances and await bus.served():
         print_status("--tolerance is ignored: a registry is running, and subscribers request tolerances")
     return schema
 
 
-async def _register_plan(bus: Bus, plan: TopicPlan, *, retain: bool) -> Schema:
-    settings = replace(plan.settings, retain=True) if retain else plan.settings
-    await register_schema(await open_registry(bus.broker), plan.schema, settings)
-    return plan.schema
-
-
-async def _infer_schema(publication: _Publication, events: EventInput) -> Schema:
-    options = publication.options
+async def _infer_schema(topic: str, options: PublishOptions, events: EventInput) -> Schema:
     sample = await events.sample(options.sample)
     if not sample:
-        raise SchemaError("there is no event to infer a schema from", topic=publication.topic)
-    return infer(sample, publication.topic, dimensions=read_names(options.dimensions), time=options.time)
-
-
-def _other_settings(registered: TopicDocument | None) -> dict[str, Any]:
-    """Return the registered settings except `retain`."""
-    if registered is None:
-        return {}
-    settings = registered.settings
-    return {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "retain"}
+        raise SchemaError("there is no event to infer a schema from", topic=topic)
+    return infer(sample, topic, dimensions=read_names(options.dimensions), time=options.time)
 
 
 def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:
-    """Return the counters of a run. With `unheard`, nothing was sent: no subscriber, and events are not retained."""
+    """Return the counters of a run. `unheard`: the topic has no subscriber and no retention, so nothing was sent."""
     frame_bytes, raw_bytes = out.counts.frame_bytes, events.raw_bytes
     return {
         "publisher": out.name,

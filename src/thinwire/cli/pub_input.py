@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinwire.client.publisher import Publisher
@@ -51,17 +52,17 @@ def _read_chunks(
     capacity: threading.Semaphore,
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    chunk: bytes | OSError = b"..."
-    while chunk and not isinstance(chunk, OSError):
+    chunk: bytes | OSError
+    while True:
         capacity.acquire()
         try:
             chunk = os.read(descriptor, CHUNK)
         except OSError as error:
             chunk = error
-        try:
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-        except RuntimeError:
-            return  # the event loop is closed
+        if not chunk or isinstance(chunk, OSError):
+            return
 
 
 class InputEvent(NamedTuple):
@@ -97,15 +98,15 @@ class EventInput:
             self._sampled.append(item)
         return [item.event for item in self._sampled]
 
-    async def offer(self, out: Publisher, number: int, event: dict[str, Any], size: int) -> None:
+    async def publish(self, out: Publisher, item: InputEvent) -> None:
         """Publish one event. A rejected event is reported; the client stores it as a dead letter."""
         try:
-            await out.publish(event)
+            await out.publish(item.event)
         except (EventRejected, PayloadTooLarge) as error:
-            self.reject(number, str(error))
+            self.reject(item.number, str(error))
         else:
             self.accepted += 1
-            self.raw_bytes += size
+            self.raw_bytes += item.size
 
     def reject(self, number: int, reason: str) -> None:
         """Count a bad line and report the reason."""
@@ -120,8 +121,7 @@ class EventInput:
         async for lines in read_lines(descriptor):
             for line in lines:
                 number += 1
-                item = self._parse(number, line)
-                if item is not None:
+                if (item := self._parse(number, line)) is not None:
                     yield item
             await asyncio.sleep(0)  # publishing rarely suspends; without this the outbox would not send meanwhile
 

@@ -11,21 +11,22 @@ from typing import Annotated, Any, cast
 import typer
 
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
-from thinwire.cli.connection_options import SecondsOption, ServersAccess, read_start, with_options
+from thinwire.cli.connection_options import SecondsOption, ServersAccess, read_start
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import Column, JsonOption, Output, print_status
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Column, Output, print_status
 from thinwire.cli.terminal import run, run_for, status_line
 from thinwire.errors import ConfigError
 from thinwire.topics.names import publisher_in, topic_of
 from thinwire.topics.recorder import Recorder, RecordingResult, Start, open_logs
 
 _INFO_COLUMNS: dict[str, Column] = {
-    name: name for name in ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends")
+    **{name: name for name in ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends")},
+    "gaps": lambda log: len(log["gaps"]),
 }
-_INFO_COLUMNS["gaps"] = lambda log: len(log["gaps"])
 
 
-def show_info(output: Output, path: Path, *, check: bool) -> None:
+def _show_info(output: Output, path: Path, *, check: bool) -> None:
     """Print the content of a recording; with `check` read all of it and raise an error for a damaged block."""
     with open_recording(path) as recording:
         logs = [_describe_log(recording, log) for log in recording.logs()]
@@ -43,7 +44,7 @@ def show_info(output: Output, path: Path, *, check: bool) -> None:
 def _describe_log(recording: Recording, log: str) -> dict[str, Any]:
     span, recorded = recording.span(log), recording.log(log)
     times = recorded.times()
-    begins, ends = (_iso(time) for time in times) if times is not None else (None, None)
+    begins, ends = map(_format_instant, times) if times is not None else (None, None)
     return {
         "log": log,
         "topic": topic_of(log) or log,
@@ -68,13 +69,13 @@ def _count_messages(recording: Recording, log: str) -> int:
 
 def _print_gaps(output: Output, row: dict[str, Any]) -> None:
     for first, last in row["gaps"]:
-        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were not in the log any more.")
+        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were no longer in the log.")
     for cut in row["cuts"]:
         where = f"{cut['file']} is truncated at byte {cut['byte']:,}"
         output.note(f"{row['topic']}: {where}: an incomplete block of {cut['bytes']:,} bytes is ignored.")
 
 
-def _iso(time: float) -> str:
+def _format_instant(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
@@ -85,31 +86,22 @@ TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", 
 class RecordOptions:
     """Options of `thinwire record`."""
 
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording to continue.")
-    ] = None
-    start: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar="POSITION", help="Start of a new recording: earliest, latest, an offset, or an ISO time."
-        ),
-    ] = "earliest"
+    to: Path | None = option(None, "A new folder, or a recording to continue.", metavar="FOLDER")
+    start: str = option(
+        "earliest",
+        "Start of a new recording: earliest, latest, an offset, or an ISO time.",
+        "--from",
+        metavar="POSITION",
+    )
     seconds: SecondsOption = None
-    until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="Exit when all messages present at the start are copied.")
-    ] = False
-    checkpoints: Annotated[
-        bool,
-        typer.Option("--checkpoints", help="Copy checkpoints too, so that a reader can start in the middle quickly."),
-    ] = False
-    info: Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Describe a recording.")] = None
-    check: Annotated[bool, typer.Option("--check", help="With --info: read all messages and report damage.")] = False
+    until_caught_up: bool = option(False, "Exit when all messages present at the start are copied.")
+    checkpoints: bool = option(False, "Copy checkpoints too, so that a reader can start in the middle quickly.")
+    info: Path | None = option(None, "Describe a recording.", metavar="FOLDER")
+    check: bool = option(False, "With --info: read all messages and report damage.")
 
 
 @with_options
-def record(
-    topics: TopicsArgument = None, *, options: RecordOptions, broker: ServersAccess, json: JsonOption = False
-) -> None:
+def record(topics: TopicsArgument = None, *, options: RecordOptions, broker: ServersAccess, output: Output) -> None:
     """Copy the logs of topics into files that can be read without a broker.
 
     Runs until Ctrl-C, --seconds or --until-caught-up. The recording is valid
@@ -121,11 +113,10 @@ def record(
     thinwire record building.rooms --to rooms.rec --until-caught-up
     thinwire record --info rooms.rec --check
     """
-    output = Output(json)
     if options.info is not None:
         if topics or options.to is not None:
             raise ConfigError("--info reads a recording and takes no topics and no --to", info=str(options.info))
-        show_info(output, options.info, check=options.check)
+        _show_info(output, options.info, check=options.check)
         return
     if not topics or options.to is None:
         raise ConfigError("name the topics and --to FOLDER, or --info FOLDER")
@@ -157,7 +148,7 @@ def _progress(copied: Mapping[str, RecordingResult]) -> str:
     messages, behind, size = (
         sum(getattr(result, name) for result in results) for name in ("messages", "behind", "bytes")
     )
-    return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come"
+    return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} not copied yet"
 
 
 _COLUMNS: dict[str, Column] = {

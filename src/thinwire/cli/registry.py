@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json as json_text
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, with_options
-from thinwire.cli.output import Column, JsonOption, Output, print_status, to_json
+from thinwire.brokers.protocol import Bucket
+from thinwire.cli.connection_options import BrokerAccess
+from thinwire.cli.option_groups import with_options
+from thinwire.cli.output import Column, Output, print_status
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
 from thinwire.services.registry.rdf_projection import query_registry
-from thinwire.services.registry.registry import Registry, load_registry
+from thinwire.services.registry.registry import load_registry
 from thinwire.services.registry.registry_descriptions import (
     describe_document,
     describe_schema,
@@ -23,9 +25,13 @@ from thinwire.services.registry.registry_descriptions import (
 from thinwire.topics.names import DocumentKind
 from thinwire.topics.registry_client import open_registry
 
+T = TypeVar("T")
+
 KINDS = tuple(DocumentKind)
-_COLUMNS: dict[str, Column] = {name: name for name in ("topic", "version", "properties", "subscriptions", "publishers")}
-_COLUMNS["wanted"] = lambda topic: {True: "yes", False: "no"}.get(topic["wanted"], "-")
+_COLUMNS: dict[str, Column] = {
+    **{name: name for name in ("topic", "version", "properties", "subscriptions", "publishers")},
+    "wanted": lambda topic: {True: "yes", False: "no"}.get(topic["wanted"]),
+}
 
 registry = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show registered topics, schemas and subscriptions."
@@ -44,76 +50,58 @@ GraphOption = Annotated[bool, typer.Option("--turtle", help="Require a Turtle re
 
 @registry.command()
 @with_options
-def get(
-    name: NameArgument,
-    turtle: TurtleOption = False,
-    *,
-    broker: BrokerAccess,
-) -> None:
+def get(name: NameArgument, turtle: TurtleOption = False, *, broker: BrokerAccess) -> None:
     """Print a topic with its schema, configuration and subscriptions, or the document with a key, as JSON.
 
     \b
     thinwire registry get building.rooms
     thinwire registry get building.rooms --turtle > rooms.ttl
     """
-    documents = run(_load(broker))
+    documents = run(_read(broker, load_registry))
     if turtle:
-        answer = describe_schema(documents, name)
-    elif name.partition(".")[0] in KINDS:
-        answer = describe_document(documents, name)
+        print(describe_schema(documents, name)["turtle"])
     else:
-        answer = describe_topic(documents, name)
-    print(answer["turtle"] if turtle else json_text.dumps(to_json(answer), indent=2, ensure_ascii=False))
+        describe = describe_document if name.partition(".")[0] in KINDS else describe_topic
+        Output(json=True).document(describe(documents, name))
 
 
 @registry.command("list")
 @with_options
-def list_(
-    kind: KindArgument = None,
-    *,
-    broker: BrokerAccess,
-    json: JsonOption = False,
-) -> None:
+def list_(kind: KindArgument = None, *, broker: BrokerAccess, output: Output) -> None:
     """List the topics, or the keys of one kind of document.
 
     \b
     thinwire registry list
     thinwire registry list subscription
     """
-    output = Output(json)
     if kind is None:
-        answer = list_topics(run(_load(broker)))
+        answer = list_topics(run(_read(broker, load_registry)))
         output.records("topics", _COLUMNS, answer["topics"])
-        for where, problem in answer["problems"].items():
-            output.note(f"{where}: {problem}")
+        for key, problem in answer["problems"].items():
+            output.note(f"{key}: {problem}")
     else:
         if kind not in KINDS:
             raise ConfigError("no such kind of document", kind=kind, choose_from=list(KINDS))
-        answer = {"keys": run(_keys(broker, kind))}
+        entries = run(_read(broker, lambda bucket: bucket.entries(f"{kind}.>")))
+        answer = {"keys": sorted(entry.key for entry in entries)}
         output.table(f"{kind} documents", ("key",), ([found] for found in answer["keys"]))
     output.document(answer)
 
 
 @registry.command()
 @with_options
-def query(
-    text: QueryArgument,
-    turtle: GraphOption = False,
-    *,
-    broker: BrokerAccess,
-    json: JsonOption = False,
-) -> None:
-    """Query the documents of the registry as an RDF graph in SPARQL; its prefixes are predefined.
+def query(text: QueryArgument, turtle: GraphOption = False, *, broker: BrokerAccess, output: Output) -> None:
+    """Query the documents of the registry as an RDF graph in SPARQL. Its prefixes need no declaration.
 
     \b
     thinwire registry query 'SELECT ?name WHERE { ?schema a tw:EventSchema ; tw:name ?name }'
     thinwire registry query @coarse.rq --json
     """
-    output = Output(json)
-    answer = run(_query(broker, _text(text)))
+    sparql = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+    answer = run(_read(broker, lambda bucket: query_registry(bucket, sparql)))
     if turtle and "turtle" not in answer:
         raise ConfigError("only CONSTRUCT and DESCRIBE return Turtle: omit --turtle, or change the query")
-    if "turtle" in answer and not json:
+    if "turtle" in answer and not output.json:
         print(answer["turtle"], end="")
     elif "columns" in answer:
         output.table("answer", answer["columns"], answer["rows"])
@@ -124,20 +112,7 @@ def query(
     output.document(answer)
 
 
-def _text(query: str) -> str:
-    return Path(query[1:]).read_text(encoding="utf-8") if query.startswith("@") else query
-
-
-async def _load(broker: BrokerAccess) -> Registry:
+async def _read(broker: BrokerAccess, read: Callable[[Bucket], Awaitable[T]]) -> T:
+    """Return what `read` returns for the bucket of the registry."""
     async with broker.bus() as bus:
-        return await load_registry(await open_registry(bus.broker))
-
-
-async def _keys(broker: BrokerAccess, kind: str) -> list[str]:
-    async with broker.bus() as bus:
-        return sorted(entry.key for entry in await (await open_registry(bus.broker)).entries(f"{kind}.>"))
-
-
-async def _query(broker: BrokerAccess, text: str) -> dict[str, Any]:
-    async with broker.bus() as bus:
-        return await query_registry(await open_registry(bus.broker), text)
+        return await read(await open_registry(bus.broker))

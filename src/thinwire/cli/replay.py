@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import ServersAccess, read_names, with_options
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.connection_options import ServersAccess, read_names
+from thinwire.cli.option_groups import option, with_options
+from thinwire.cli.output import Output
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
 
@@ -24,47 +25,21 @@ TargetOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The to
 class ReplayOptions:
     """Options of `thinwire replay`."""
 
-    speed: Annotated[
-        str,
-        typer.Option("--speed", metavar="10x", help="1x for the original rate, 10x for ten times faster, or max."),
-    ] = "max"
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Publish the first N rows only.", min=1)] = (
-        None
+    speed: str = option("max", "1x for the original rate, 10x for ten times faster, or max.", metavar="10x")
+    limit: int | None = option(None, "Publish the first N rows only.", metavar="N", min=1)
+    publishers: int = option(
+        1, "Number of publishers that share the sources; at most the number of cores.", metavar="N", min=1
     )
-    publishers: Annotated[
-        int,
-        typer.Option(
-            "--publishers",
-            metavar="N",
-            help="Number of publishers that share the sources; at most the number of cores.",
-            min=1,
-        ),
-    ] = 1
-    of: Annotated[
-        str | None, typer.Option("--of", metavar="TOPIC", help="Topic to select if the table contains several.")
-    ] = None
-    dimensions: Annotated[
-        str | None,
-        typer.Option("--dimensions", metavar="A,B", help="Properties that identify a source, for a new topic."),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME", help="Property with the event time, for a new topic.")
-    ] = None
-    name: Annotated[str | None, typer.Option("--name", help="Prefix of the publisher names.")] = None
-    by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns of the table.")] = "topic,date"
+    of: str | None = option(None, "Topic to select if the table contains several.", metavar="TOPIC")
+    dimensions: str | None = option(None, "Properties that identify a source, for a new topic.", metavar="A,B")
+    event_time: str | None = option(None, "Property with the event time, for a new topic.", "--time", metavar="NAME")
+    name: str | None = option(None, "Prefix of the publisher names.")
+    by: str = option("topic,date", "Partition columns of the table.", metavar="A,B")
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of the job."""
-        return {
-            "speed": read_speed(self.speed),
-            "limit": self.limit,
-            "publishers": self.publishers,
-            "of": self.of,
-            "dimensions": read_names(self.dimensions),
-            "event_time": self.time,
-            "name": self.name,
-            "by": read_names(self.by) or (),
-        }
+        names = {"dimensions": read_names(self.dimensions), "by": read_names(self.by) or ()}
+        return {**vars(self), **names, "speed": read_speed(self.speed)}
 
 
 @with_options
@@ -75,7 +50,7 @@ def replay(
     options: ReplayOptions,
     master: MasterOption = "local[*]",
     broker: ServersAccess,
-    json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Publish the rows of a table, in order per source.
 
@@ -93,7 +68,7 @@ def replay(
 
     with spark_session(master, "thinwire replay") as spark, progress_bar(f"to {to}") as progress:
         result = replay_rows(spark, broker.url, table, to, progress=progress, **settings)
-    _show(Output(json), table, to, result, options.publishers)
+    _show(output, table, to, result, options.publishers)
     if result.refused:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -25,10 +25,10 @@ from thinwire.cli.connection_options import (
     read_schema,
     read_sources,
     read_start,
-    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notice_text import print_notice
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.terminal import run, run_for
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
@@ -47,7 +47,7 @@ class Emit(StrEnum):
     CHANGES = "changes"
 
 
-class Cadence(StrEnum):
+class DeliveryCadence(StrEnum):
     """When values are delivered."""
 
     EVENT = "event"
@@ -55,50 +55,28 @@ class Cadence(StrEnum):
 
 
 @dataclass(frozen=True)
-class SubscribeOptions:
+class SubscribeOptions(ToleranceOptions):
     """What is requested of the topic."""
 
-    tolerances: ToleranceOptions
-    properties: Annotated[
-        str | None,
-        typer.Option("--properties", metavar="A,B", help="Properties to deliver besides dimensions and time."),
-    ] = None
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--sources", metavar="NAME=A,B", help="Only sources with these dimension values."),
-    ] = None
-    where: Annotated[
-        str | None,
-        typer.Option("--where", metavar="PREDICATE", help="Only events that match: \"price > 10 and region = 'EU'\"."),
-    ] = None
-    emit: Annotated[Emit, typer.Option("--emit", help="All events, or those in which a value left its tolerance.")] = (
-        Emit.ALL
+    properties: str | None = option(None, "Properties to deliver besides dimensions and time.", metavar="A,B")
+    sources: list[str] | None = option(None, "Only sources with these dimension values.", metavar="NAME=A,B")
+    where: str | None = option(None, "Only events that match: \"price > 10 and region = 'EU'\".", metavar="PREDICATE")
+    emit: Emit = option(Emit.ALL, "All events, or only those in which a value changed by more than its tolerance.")
+    cadence: DeliveryCadence = option(
+        DeliveryCadence.EVENT, "event: print on arrival; tick: also print predicted values every second."
     )
-    cadence: Annotated[
-        Cadence,
-        typer.Option("--cadence", help="Print on arrival, or predicted values every second as well."),
-    ] = Cadence.EVENT
-    durable: Annotated[
-        str | None,
-        typer.Option("--durable", metavar="NAME", help="Name; resume after the last event printed for it."),
-    ] = None
-    start: Annotated[
-        str, typer.Option("--start", metavar="POSITION", help="latest, earliest, an offset of the log, or an ISO time.")
-    ] = "latest"
-    exact: Annotated[
-        str | None, typer.Option("--exact", metavar="A,B", help="Properties with tolerance 0; 'all' for all.")
-    ] = None
+    durable: str | None = option(None, "Durable subscription: resume after the last printed event.", metavar="NAME")
+    start: str = option("latest", "latest, earliest, an offset of the log, or an ISO time.", metavar="POSITION")
+    exact: str | None = option(None, "Properties with tolerance 0; 'all' for all properties.", metavar="A,B")
     schema: SchemaFileOption = None
 
     def read(self) -> dict[str, Any]:
-        """Return the keyword arguments of `Bus.subscribe`, except `sources`."""
+        """Return the keyword arguments of `Bus.subscribe`; `sources` has the dimension values as text."""
         return {
-            **self.tolerances.read(),
+            **vars(self),
+            **self.tolerances(),
             "properties": read_names(self.properties),
-            "where": self.where,
-            "emit": self.emit.value,
-            "cadence": self.cadence.value,
-            "durable": self.durable,
+            "sources": read_pairs(self.sources, "--sources"),
             "start": read_start(self.start),
             "exact": self.exact == "all" or read_names(self.exact) or False,
             "schema": read_schema(self.schema),
@@ -109,15 +87,11 @@ class SubscribeOptions:
 class PrintOptions:
     """What is printed, and when the command ends."""
 
-    count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many events.", min=1)] = None
+    count: int | None = option(None, "Exit after this many events.", "--count", "-n", min=1)
     seconds: SecondsOption = None
-    bounds: Annotated[
-        bool, typer.Option("--bounds", help="Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
-    ] = False
-    audit: Annotated[bool, typer.Option("--audit", help="At the end, compare bounds with measured errors.")] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="With --audit: print the result as one JSON document, and no events.")
-    ] = False
+    bounds: bool = option(False, "Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
+    audit: bool = option(False, "At the end, compare bounds with measured errors.")
+    json: bool = option(False, "With --audit: print the result as one JSON document, and no events.")
 
 
 @with_options
@@ -136,9 +110,8 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
     """
     if output.json and not output.audit:
         raise ConfigError("--json requires --audit: add --audit, or omit --json; events are printed as JSON anyway")
-    request, sources = options.read(), read_pairs(options.sources, "--sources")
     report = AuditReport()
-    interrupted = run(_subscribe(topic, request, sources, broker, output, report))
+    interrupted = run(_subscribe(topic, options.read(), broker, output, report))
     if output.audit and report.has_violations:
         raise typer.Exit(BOUND_EXCEEDED)
     if interrupted:
@@ -146,12 +119,7 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
 
 
 async def _subscribe(
-    topic: str,
-    request: dict[str, Any],
-    sources: dict[str, str],
-    broker: BrokerAccess,
-    output: PrintOptions,
-    report: AuditReport,
+    topic: str, request: dict[str, Any], broker: BrokerAccess, output: PrintOptions, report: AuditReport
 ) -> bool:
     """Print events until the count or the time is reached. Return whether Ctrl-C was pressed."""
 
@@ -162,7 +130,7 @@ async def _subscribe(
 
     async with broker.bus() as bus:
         schema = request["schema"] or await fetch_schema(bus, topic)
-        request["sources"] = read_sources(schema, sources)
+        request["sources"] = read_sources(schema, request["sources"])
         async with bus.subscribe(topic, **request, on_notice=on_notice) as events:
             interrupted = await run_for(output.seconds, _print_events(events, output))
             if output.audit:

@@ -7,25 +7,26 @@ import re
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as distribution_version
 
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.option_groups import with_options
+from thinwire.cli.output import Output
 
-_COLUMNS = ("package", "version", "extra")
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[^'\"]+)['\"])?")
 
 
-def version(json: JsonOption = False) -> None:
+@with_options
+def version(output: Output) -> None:
     """Show the versions of thinwire, Python, the dependencies and the extras."""
-    output = Output(json)
-    rows: list[tuple[str, str | None, str]] = [("thinwire", installed_version(), "")]
-    rows += [("python", platform.python_version(), "")]
-    rows += [(name, _found(name), extra) for name, extra in requirements()]
-    output.table("installed", _COLUMNS, rows)
-    output.document({"packages": [dict(zip(_COLUMNS, row, strict=True)) for row in rows]})
+    rows: list[tuple[str, str | None, str]]
+    rows = [("thinwire", installed_version(), ""), ("python", platform.python_version(), "")]
+    rows += [(name, _find_version(name), extra) for name, extra in requirements()]
+    packages = [{"package": name, "version": found, "extra": extra} for name, found, extra in rows]
+    output.records("installed", ("package", "version", "extra"), packages)
+    output.document({"packages": packages})
 
 
 def installed_version() -> str:
     """Return the version of thinwire, or a placeholder for a source tree that is not installed."""
-    return _found("thinwire") or "unknown (not installed)"
+    return _find_version("thinwire") or "unknown (not installed)"
 
 
 def requirements() -> list[tuple[str, str]]:
@@ -38,7 +39,7 @@ def requirements() -> list[tuple[str, str]]:
     return sorted(((n, e) for n, e in pairs if n != "thinwire" and e != "all"), key=lambda pair: pair[::-1])
 
 
-def _found(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return distribution_version(name)
     except PackageNotFoundError:

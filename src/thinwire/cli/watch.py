@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, SecondsOption, read_start, with_options
+from thinwire.cli.connection_options import BrokerAccess, SecondsOption, read_start
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notice_text import print_notice
+from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import print_status
 from thinwire.cli.terminal import run, run_for
 from thinwire.client.watch import Watch
@@ -39,39 +40,28 @@ ExpressionArgument = Annotated[
 class EvaluationOptions:
     """Options of the watch."""
 
-    durable: Annotated[
-        str | None,
-        typer.Option("--durable", metavar="NAME", help="Name; resume after the last notification printed for it."),
-    ] = None
-    max_delay: Annotated[
-        float,
-        typer.Option("--max-delay", metavar="SECONDS", min=0, help="Longest wait for events of other topics."),
-    ] = 1.0
-    late: Annotated[
-        LatePolicy, typer.Option("--late", help="Events after --max-delay: evaluate and flag them, or drop them.")
-    ] = LatePolicy.APPLY
-    start: Annotated[
-        str, typer.Option("--start", metavar="POSITION", help="Start of a new watch: latest, earliest, or an ISO time.")
-    ] = "latest"
+    durable: str | None = option(None, "Durable watch: resume after the last printed notification.", metavar="NAME")
+    max_delay: float = option(1.0, "Longest wait for events of other topics.", metavar="SECONDS", min=0)
+    late_policy: LatePolicy = option(
+        LatePolicy.APPLY, "Events after --max-delay: evaluate and flag them, or drop them.", "--late"
+    )
+    start: str = option("latest", "Start of a new watch: latest, earliest, or an ISO time.", metavar="POSITION")
 
     def read(self) -> dict[str, Any]:
         """Return the keyword arguments of `Bus.watch`."""
         start = read_start(self.start)
         if isinstance(start, int):
             raise ConfigError("start of a watch is latest, earliest, or an ISO time", start=self.start)
-        settings = {"max_delay": self.max_delay, "late_policy": self.late.value, "start": start}
-        return {"durable": self.durable, **settings}
+        return {**vars(self), "start": start}
 
 
 @dataclass(frozen=True)
 class WatchOutput:
     """What is printed, and when the command ends."""
 
-    count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many notifications.", min=1)] = (
-        None
-    )
+    count: int | None = option(None, "Exit after this many notifications.", "--count", "-n", min=1)
     seconds: SecondsOption = None
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False
+    json: bool = option(False, "Print one JSON object per line.")
 
 
 @with_options

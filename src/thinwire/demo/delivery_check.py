@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from thinwire.analysis.guarantee_check import number_error
 from thinwire.codec.demand import tolerance_of
 from thinwire.demo.demo_scenario import PLANTS, SCHEMA, DemoSubscription, PlantEvents
 from thinwire.ledger import RowTally
 from thinwire.schema import Event, Role, timestamps
 
-ROUNDING = 1e-12
-"""rounding error of the difference of two decimals as doubles, relative to the larger"""
-
 _TIME_FORM = SCHEMA["timestamp"].form or ""
 _read_ticks, _TICKS_PER_SECOND = timestamps.reader(_TIME_FORM), timestamps.ticks_per_second(_TIME_FORM) or 1
 
 
-class DeliveryCheck:
-    """Compares the events delivered to one subscription with the generated events.
-
-    A subscription to changes does not get every event. While no event is delivered, the values of the last delivered
-    event must be within the tolerance of the generated values. After a subscription with a smaller tolerance joins,
-    events may have a larger bound until the publisher applies the tolerance; their values must be within this bound.
+@dataclass
+class CheckResult:
+    """Result of the comparison for one subscription.
 
     checked: number of events that were compared
     violations: number of events that exceeded a bound or a tolerance, were repeated, or had other properties
@@ -32,13 +28,41 @@ class DeliveryCheck:
     first_violation: text of the first violation or loss; empty without one
     """
 
+    checked: int = 0
+    violations: int = 0
+    lost: int = 0
+    early: int = 0
+    first_violation: str = ""
+
+    @property
+    def is_guarantee_met(self) -> bool:
+        """Whether all events were delivered, each within its bound."""
+        return not self.violations and not self.lost
+
+    def add_lost(self, plant: str, events: int) -> None:
+        if events > 0:
+            self.lost += events
+            self.first_violation = self.first_violation or f"{events} events of {plant} were not delivered"
+
+    def add_violation(self, text: str) -> None:
+        self.violations += 1
+        self.first_violation = self.first_violation or text
+
+
+class DeliveryCheck:
+    """Compares the events delivered to one subscription with the generated events.
+
+    A subscription to changes does not get every event. While no event is delivered, the values of the last delivered
+    event must be within the tolerance of the generated values. After a subscription with a smaller tolerance joins,
+    events may have a larger bound until the publisher applies the tolerance; their values must be within this bound.
+    """
+
     def __init__(self, subscription: DemoSubscription, tally: RowTally) -> None:
         demand = subscription.document.demand
         selected = [p for p in SCHEMA.wire if subscription.selects(p.name)]
         self.subscription = subscription
         self.plants = {plant.name: plant for plant in map(PlantEvents, range(PLANTS))}
-        self.checked = self.violations = self.lost = self.early = 0
-        self.first_violation = ""
+        self.result = CheckResult()
         self._tally = tally
         self._tolerances = {p.name: float(tolerance_of(SCHEMA, p, demand)) for p in selected}
         self._measurements = {p.name: self._tolerances[p.name] for p in selected if p.role is Role.MEASUREMENT}
@@ -57,11 +81,11 @@ class DeliveryCheck:
         name, ordinal = str(event.source[0]), event.ordinal
         previous = self._last_ordinal.get(name, 0)
         if name not in self.plants or ordinal <= previous:
-            self._add_violation(f"event {ordinal} of {name} was delivered after event {previous}")
+            self.result.add_violation(f"event {ordinal} of {name} was delivered after event {previous}")
             return None
         self._check_undelivered(name, ordinal - 1)
         self._last_ordinal[name] = ordinal
-        self.checked += 1
+        self.result.checked += 1
         generated = self.plants[name].event(ordinal)
         self._check_delivered(name, event, generated)
         if self.subscription.emit == "changes":
@@ -72,17 +96,16 @@ class DeliveryCheck:
         """Return whether all events up to the last one of each plant were delivered."""
         return all(self._delivered_until(name, ordinal) == ordinal for name, ordinal in last.items())
 
-    def finish(self, last: Mapping[str, int], *, is_confirmed: bool = True) -> None:
+    def finish(self, last: Mapping[str, int], *, is_complete: bool = True) -> None:
         """Check the events that were not delivered, up to the last one of each plant.
 
-        is_confirmed: all events were delivered, or a subscription to changes has the last watermark of each publisher;
-            otherwise all events that were not delivered are lost
+        is_complete: whether no further event will be delivered; otherwise the missing events are lost
         """
         for name, ordinal in last.items():
-            if is_confirmed:
+            if is_complete:
                 self._check_undelivered(name, ordinal)
             else:
-                self._add_lost(name, ordinal - self._delivered_until(name, ordinal))
+                self.result.add_lost(name, ordinal - self._delivered_until(name, ordinal))
 
     def _delivered_until(self, name: str, ordinal: int) -> int:
         """Return the ordinal up to which no event is missing, at most `ordinal`."""
@@ -92,10 +115,10 @@ class DeliveryCheck:
         """Check the events of a plant that follow the last delivered one."""
         previous, last_event = self._delivered_until(name, until), self._last_event.get(name)
         if last_event is None:
-            self._add_lost(name, until - previous)
+            self.result.add_lost(name, until - previous)
             return
         for ordinal in range(previous + 1, until + 1):
-            self.checked += 1
+            self.result.checked += 1
             if name in self._has_tolerance:
                 label = f"event {ordinal} of {name}, which was not delivered,"
                 generated = self.plants[name].event(ordinal)
@@ -109,11 +132,11 @@ class DeliveryCheck:
         if all(bounds[p] <= self._tolerances[p] for p in names):
             self._has_tolerance.add(name)
         tolerances = self._tolerances if name in self._has_tolerance else {}
-        self.early += not tolerances
+        self.result.early += not tolerances
         label = f"event {event.ordinal} of {name}"
         self._check_values(label, event, generated, bounds, tolerances)
         if not all(map(self.subscription.selects, event)):
-            self._add_violation(f"{label} has properties that were not requested")
+            self.result.add_violation(f"{label} has properties that were not requested")
 
     def _check_values(
         self,
@@ -135,16 +158,7 @@ class DeliveryCheck:
             if tolerances:
                 self._tally.error(p, error, min(bound, tolerance))
         if violations:
-            self._add_violation(violations[0])
-
-    def _add_lost(self, name: str, events: int) -> None:
-        if events > 0:
-            self.lost += events
-            self.first_violation = self.first_violation or f"{events} events of {name} were not delivered"
-
-    def _add_violation(self, text: str) -> None:
-        self.violations += 1
-        self.first_violation = self.first_violation or text
+            self.result.add_violation(violations[0])
 
 
 def _error(name: str, value: Any, generated: Any) -> float:
@@ -156,4 +170,4 @@ def _error(name: str, value: Any, generated: Any) -> float:
         return inf if ticks is None or generated_ticks is None else abs(ticks - generated_ticks) / _TICKS_PER_SECOND
     if isinstance(value, str | bool | None) or isinstance(generated, str | bool | None):
         return inf
-    return max(0.0, float(abs(value - generated) - ROUNDING * max(abs(value), abs(generated))))
+    return number_error(value, generated)

@@ -31,6 +31,8 @@ FLUSH_TIMEOUT = 15.0
 POLL_INTERVAL = 0.02
 MAX_SLEEP = 0.05
 """seconds between two checks for due events, and for new demand classes"""
+END_TIMEOUT = 20.0
+"""seconds for a subscriber to receive the last events"""
 STREAM_COUNTERS = ("frames", "data_bytes", "key_bytes", "control_bytes")
 
 
@@ -53,7 +55,7 @@ class DemoRole:
         return self._report()
 
     async def report(self) -> None:
-        """Only report."""
+        """Do nothing. The answer is the report."""
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -103,7 +105,7 @@ class DemoTranslatorRole(DemoRole):
 
     def _read_classes(self) -> tuple[int, dict[str, Any]]:
         """Return the number of events that the translator has read, and the figures of each demand class."""
-        # without a translation no demand class has needed a channel so far
+        # the service translates a topic from the time at which a demand class needs a channel
         translation: Translation | None = getattr(self._service.active_work.get(TOPIC), "translation", None)
         if translation is None:
             return 0, {}
@@ -192,19 +194,19 @@ class DemoSubscriberRole(DemoRole):
 
     def __init__(self, url: str, run: str, subscription: int) -> None:
         super().__init__(url)
-        self.demand = SUBSCRIPTIONS[subscription]
-        self._tally = RowTally(run, TOPIC, "log", self.demand.name, "subscriber")
+        self.requested = SUBSCRIPTIONS[subscription]
+        self._tally = RowTally(run, TOPIC, "log", self.requested.name, "subscriber")
         self._json_link_bytes = 0
         self._watermarks: dict[str, float] = {}
 
     async def open(self) -> None:
         compile_kernels()
-        self._check = DeliveryCheck(self.demand, self._tally)
+        self._check = DeliveryCheck(self.requested, self._tally)
 
     async def join(self) -> None:
         self._cpu_start = process_time()
         bus = await self._stack.enter_async_context(tw.connect(self.url))
-        subscription = bus.subscribe(TOPIC, on_notice=self._on_notice, **self.demand.request)
+        subscription = bus.subscribe(TOPIC, on_notice=self._on_notice, **self.requested.request)
         self._subscription = await self._stack.enter_async_context(subscription)
 
     async def begin(self, start: int, period: int, joined: int) -> None:
@@ -213,17 +215,17 @@ class DemoSubscriberRole(DemoRole):
         self._check.start({name: schedule.due(plant.number, joined) for name, plant in self._check.plants.items()})
         self._start_task(self._receive(schedule, joined))
 
-    async def end(self, last: Mapping[str, int], stop_time: float, timeout: float) -> None:
+    async def end(self, last: Mapping[str, int], stop_time: float) -> None:
         """Wait for the last events, then count the missing ones.
 
         last: ordinal of the last event of each plant
         stop_time: when the publishers stopped, in seconds since the epoch
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(END_TIMEOUT):
                 while not self._is_complete(last, stop_time) and not any(task.done() for task in self._tasks):
                     await asyncio.sleep(POLL_INTERVAL)
-        self._check.finish(last, is_confirmed=self._is_complete(last, stop_time))
+        self._check.finish(last, is_complete=self._is_complete(last, stop_time))
 
     async def _receive(self, schedule: SendSchedule, joined: int) -> None:
         async for events in self._subscription.batches():
@@ -233,7 +235,7 @@ class DemoSubscriberRole(DemoRole):
                 self._tally.count(events=1, suppressed_events=int(event.virtual))
                 if generated is not None:
                     # the event as a JSON message with the selected properties
-                    raw_bytes = len(compact_json(self.demand.project(generated)))
+                    raw_bytes = len(compact_json(self.requested.project(generated)))
                     self._tally.count(raw_bytes=raw_bytes)
                     self._json_link_bytes += link_bytes(TOPIC, raw_bytes)
                     instant = schedule.instant(self._check.plants[generated["plant"]].number, event.ordinal)
@@ -248,7 +250,7 @@ class DemoSubscriberRole(DemoRole):
 
     def _is_complete(self, last: Mapping[str, int], stop_time: float) -> bool:
         """Return whether no event is missing. A subscription to changes waits for the last watermarks instead."""
-        if self.demand.emit == "all":
+        if self.requested.emit == "all":
             return self._check.is_complete(last)
         publishers = (self._check.plants[name].publisher for name, ordinal in last.items() if ordinal)
         return all(self._watermarks.get(publisher, 0.0) >= stop_time for publisher in publishers)
@@ -262,6 +264,4 @@ class DemoSubscriberRole(DemoRole):
             cpu_seconds={"subscriber": self._cpu_seconds()},
             **{name: sum(getattr(publisher, name) for publisher in counts) for name in STREAM_COUNTERS},
         )
-        figures = ("checked", "violations", "lost", "early", "first_violation")
-        check = {name: getattr(self._check, name) for name in figures}
-        return {"row": to_document(row), "json_link_bytes": self._json_link_bytes, **check}
+        return {"row": to_document(row), "json_link_bytes": self._json_link_bytes, "check": vars(self._check.result)}

@@ -11,10 +11,9 @@ The proxies run in the parent and count the bytes in both directions.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import thinwire as tw
@@ -22,6 +21,7 @@ from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.client.bus import Bus
+from thinwire.demo.delivery_check import CheckResult
 from thinwire.demo.demo_scenario import (
     PLANTS,
     SCHEMA,
@@ -33,79 +33,51 @@ from thinwire.demo.demo_scenario import (
     publisher_tolerance,
 )
 from thinwire.demo.process_group import Answer, WorkerFailed, WorkerProcess, gather_answers, micros, process_group
-from thinwire.demo.spark_table import ParquetView, SparkTable
+from thinwire.demo.spark_table import ParquetView, SparkTable, open_spark_table
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import COUNTERS, Row, from_document, merge
-from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.names import REGISTRY, DocumentKind, channel_log_of, log_of
-from thinwire.topics.topic_documents import SubscriptionDocument, decode
+from thinwire.topics.names import REGISTRY, channel_log_of, log_of
 from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_RATE = 1_000
 """events per second; above it, comparing all values takes longer than the time between two events"""
 JOIN_SHARE = 0.5
 """part of the duration in which the subscribers join"""
-LEAD = 0.3
-"""seconds between the last preparation and the first event"""
+START_DELAY = 0.3
+"""seconds between the start of the publishers and the first event"""
 MAX_SILENCE = 1.0
 """seconds after which a publisher sends a heartbeat"""
 REPORT_INTERVAL = 1.0
-ANSWER_TIMEOUT = 30.0
-END_TIMEOUT = 20.0
-"""seconds for a subscriber to receive the last events"""
+ANSWER_TIMEOUT = 50.0
 POLL_INTERVAL = 0.05
 
 
 @dataclass(frozen=True)
 class SubscriberView:
-    """Figures of one subscriber.
+    """Figures of one subscriber, and of the translator for its demand class.
 
     joins_at: seconds from the first event to the start of the subscription
     row: the figures of the subscriber as a row of the ledger; `link` is what the subscription reads, log or channel
+    channel: events of the log since the channel of its class was opened, and the frames of the channel
+    log_bytes: frame bytes of the log since the channel was opened
     link_bytes: bytes on the socket of the subscriber, and on those of the publishers since the subscriber joined
     json_link_bytes: computed bytes on the same sockets, if each event were one JSON message
-    checked, violations, lost, early, first_violation: see `DeliveryCheck`
     """
 
     subscription: DemoSubscription
     joins_at: float
     row: Row
+    channel: Row
     has_joined: bool = False
+    log_bytes: int = 0
     link_bytes: int = 0
     json_link_bytes: int = 0
-    checked: int = 0
-    violations: int = 0
-    lost: int = 0
-    early: int = 0
-    first_violation: str = ""
-
-    @property
-    def is_guarantee_met(self) -> bool:
-        """Whether all events were delivered, each within its bound."""
-        return not self.violations and not self.lost
-
-
-@dataclass(frozen=True)
-class ChannelView:
-    """Figures of the translator for one demand class.
-
-    row: events of the log since the channel was opened, and the frames of the channel
-    subscribers: number of subscriptions of the class
-    feed: what the subscribers of the class read, log or channel
-    log_bytes: frame bytes of the log since the channel was opened
-    link_bytes: bytes on the sockets of the subscribers
-    """
-
-    row: Row
-    subscribers: int
-    feed: str
-    log_bytes: int
-    link_bytes: int
+    check: CheckResult = field(default_factory=CheckResult)
 
     @property
     def saved_of_log(self) -> float | None:
         """1 - channel bytes / log bytes. None without a channel."""
-        return 1 - self.row.frame_bytes / self.log_bytes if self.row.frames and self.log_bytes else None
+        return 1 - self.channel.frame_bytes / self.log_bytes if self.channel.frames and self.log_bytes else None
 
 
 @dataclass(frozen=True)
@@ -121,7 +93,6 @@ class DemoView:
     elapsed: float
     subscribers: tuple[SubscriberView, ...]
     translator: Row
-    channels: tuple[ChannelView, ...] = ()
     phases: tuple[Row, ...] = ()
     stored: tuple[Row, ...] = ()
     parquet: ParquetView | None = None
@@ -140,15 +111,16 @@ class DemoView:
     @property
     def is_guarantee_met(self) -> bool:
         """Whether no event was lost or violated its bound, and the table, if there is one, has the right rows."""
-        is_table_right = self.parquet is None or self.parquet.is_equal is not False
-        return is_table_right and all(view.is_guarantee_met for view in self.subscribers)
+        is_table_right = self.parquet is None or self.parquet.is_complete is not False
+        return is_table_right and all(view.check.is_guarantee_met for view in self.subscribers)
 
     @property
     def rows(self) -> list[Row]:
         """The rows for the ledger."""
-        channels = [channel.row for channel in self.channels if channel.row.frames]
+        channels = [view.channel for view in self.subscribers if view.channel.frames]
         table = [self.parquet.row] if self.parquet is not None else []
-        return [*self.phases, self.translator, *channels, *(s.row for s in self.subscribers), *table, *self.stored]
+        subscribers = [view.row for view in self.subscribers]
+        return [*self.phases, self.translator, *channels, *subscribers, *table, *self.stored]
 
 
 class DemoSystem:
@@ -181,7 +153,7 @@ class DemoSystem:
         await bus.register(SCHEMA, max_silence=MAX_SILENCE)
         self._broker: Broker = bus.broker
         if with_spark:
-            self.table = await enter(SparkTable(self.run, self._proxies["spark"], bus))
+            self.table = await enter(open_spark_table(self.run, self._proxies["spark"]))
 
     def _worker(self, name: str, proxy: str, **settings: Any) -> WorkerProcess:
         url = f"nats://{LOOPBACK}:{self._proxies[proxy].port}"
@@ -195,8 +167,7 @@ class DemoSystem:
         """Send a command to workers and return their answers."""
         if not self._server.running:
             raise BrokerUnavailable(f"the broker has exited. End of its log:\n{self._server.log_tail()}\n")
-        timeout = ANSWER_TIMEOUT + command.get("timeout", 0.0)
-        return await gather_answers(worker.ask(timeout, **command) for worker in workers)
+        return await gather_answers(worker.ask(ANSWER_TIMEOUT, **command) for worker in workers)
 
     async def wait_for_configuration(self, tolerance: str) -> None:
         """Wait until the registry has configured the publishers. Before that they would not publish."""
@@ -207,13 +178,6 @@ class DemoSystem:
                 return
             await asyncio.sleep(POLL_INTERVAL)
         raise WorkerFailed("the publishers were not configured", name="registry", waited=ANSWER_TIMEOUT)
-
-    async def count_subscriptions(self) -> Counter[str]:
-        """Return the number of subscriptions of each class, from the documents in the registry."""
-        registry = await self._broker.bucket(REGISTRY)
-        entries = await registry.entries(f"{DocumentKind.SUBSCRIPTION}.{TOPIC}.*")
-        documents = (decode(entry.key, entry.value) for entry in entries if entry.value is not None)
-        return Counter(DemandClass.of(found).id for found in documents if isinstance(found, SubscriptionDocument))
 
     async def stored(self) -> tuple[Row, ...]:
         """Return what the broker stores of the log and the channels."""
@@ -252,7 +216,12 @@ class Demo:
         self.seconds = seconds
         interval = 0.0 if all_at_once else JOIN_SHARE * seconds / (len(SUBSCRIPTIONS) - 1)
         subscribers = tuple(
-            SubscriberView(subscription, index * interval, Row(system.run, TOPIC, "", subscription.name, "subscriber"))
+            SubscriberView(
+                subscription,
+                index * interval,
+                Row(system.run, TOPIC, "", subscription.name, "subscriber"),
+                Row(system.run, TOPIC, "channel", subscription.name, "translator"),
+            )
             for index, subscription in enumerate(SUBSCRIPTIONS)
         )
         self.view = DemoView(0.0, subscribers, Row(system.run, TOPIC, "log", role="translator"))
@@ -288,7 +257,7 @@ class Demo:
         self._phases.append((tolerance, self._published))
         await system.wait_for_configuration(tolerance)
         await system.ask(system.publishers, do="connect")
-        self._schedule = SendSchedule.of(self.rate, micros() + round(LEAD * 1e6))
+        self._schedule = SendSchedule.of(self.rate, micros() + round(START_DELAY * 1e6))
         schedule = asdict(self._schedule)
         await system.ask(self._workers(), do="begin", **schedule, joined=0)
         await system.ask([*system.publishers, system.translator], do="begin", **schedule)
@@ -304,48 +273,55 @@ class Demo:
         joined = micros()
         tolerance = publisher_tolerance(self._joined)
         if tolerance != self._phases[-1][0]:
-            await self._count_published("report")
+            await self._ask_publishers("report")
             self._phases.append((tolerance, self._published))
         await self._system.ask(self._workers()[-1:], do="begin", **asdict(self._schedule), joined=joined)
 
     async def _end(self, stopping: asyncio.Event) -> None:
         """Stop the publishers, and wait until subscribers and table have everything."""
         elapsed = self._elapsed()
-        reports = await self._count_published("stop")
+        reports = await self._ask_publishers("stop")
         last = {name: ordinal for report in reports for name, ordinal in report["last"].items()}
         stop_time = max(report["stop_time"] for report in reports)
-        await self._report(elapsed, do="end", last=last, stop_time=stop_time, timeout=END_TIMEOUT)
+        await self._report(elapsed, do="end", last=last, stop_time=stop_time)
         self.view = replace(self.view, stored=await self._system.stored())
         if self._system.table is not None:
-            self.view = replace(self.view, parquet=await self._system.table.finish(last, stopping))
+            self.view = replace(self.view, parquet=await self._system.table.finish(sum(last.values()), stopping))
 
     async def _report(self, elapsed: float, **command: Any) -> None:
         """Update the view. The subscribers answer `command` with their figures."""
         system = self._system
-        await self._count_published("report")
-        reports = dict(zip(self._joined, await system.ask(self._workers(), **command), strict=True))
-        subscribers = tuple(self._update(view, reports.get(view.subscription)) for view in self.view.subscribers)
-        [report] = await system.ask([system.translator], do="report")
-        translated = {"events": report["events"], "cpu_seconds": {"translator": report["cpu"]}}
-        counts = await system.count_subscriptions()
+        await self._ask_publishers("report")
+        answers = await system.ask(self._workers(), **command)
+        [translated] = await system.ask([system.translator], do="report")
+        views, waiting = self.view.subscribers[: len(answers)], self.view.subscribers[len(answers) :]
+        joined = [self._update(*pair, translated["classes"]) for pair in zip(views, answers, strict=True)]
+        translator = {"events": translated["events"], "cpu_seconds": {"translator": translated["cpu"]}}
         self.view = DemoView(
             elapsed,
-            subscribers,
-            replace(self.view.translator, link_bytes=system.bytes_on("translator"), **translated),
-            tuple(channel_view(view, report["classes"], counts) for view in subscribers if view.has_joined),
+            (*joined, *waiting),
+            replace(self.view.translator, link_bytes=system.bytes_on("translator"), **translator),
             phase_rows(self._phases, self._published),
-            parquet=await system.table.view() if system.table is not None else None,
+            parquet=system.table.view() if system.table is not None else None,
         )
 
-    def _update(self, view: SubscriberView, report: Answer | None) -> SubscriberView:
-        if report is None:
-            return view
+    def _update(self, view: SubscriberView, answer: Answer, classes: Mapping[str, Any]) -> SubscriberView:
+        """Return the figures of a joined subscriber. `classes` has the figures of the translator by class id."""
         own_bytes = self._system.bytes_on(view.subscription.name)
-        publisher_bytes = self._system.bytes_on("publishers") - self._joined[view.subscription]
-        row = replace(from_document(report.pop("row")), link_bytes=own_bytes)
-        return replace(view, row=row, has_joined=True, link_bytes=own_bytes + publisher_bytes, **report)
+        row = replace(from_document(answer["row"]), link_bytes=own_bytes)
+        figures = dict(classes.get(view.subscription.class_id, {}))
+        return replace(
+            view,
+            row=row,
+            has_joined=True,
+            log_bytes=figures.pop("log_bytes", row.frame_bytes),
+            channel=replace(view.channel, **figures),
+            link_bytes=own_bytes + self._system.bytes_on("publishers") - self._joined[view.subscription],
+            json_link_bytes=answer["json_link_bytes"],
+            check=CheckResult(**answer["check"]),
+        )
 
-    async def _count_published(self, command: str) -> list[Answer]:
+    async def _ask_publishers(self, command: str) -> list[Answer]:
         """Send a command to the publishers, update their figures and return their answers."""
         reports = await self._system.ask(self._system.publishers, do=command)
         total = merge(from_document(report["row"]) for report in reports)
@@ -358,19 +334,6 @@ class Demo:
 
     def _elapsed(self) -> float:
         return max(0.0, (micros() - self._schedule.start) / 1e6)
-
-
-def channel_view(view: SubscriberView, classes: Mapping[str, Any], subscriptions: Mapping[str, int]) -> ChannelView:
-    """Return the figures of a subscriber's demand class.
-
-    classes: figures that the translator reports, by class id
-    subscriptions: number of subscriptions, by class id
-    """
-    figures = dict(classes.get(view.subscription.class_id, {}))
-    log_bytes = figures.pop("log_bytes", view.row.frame_bytes)
-    row = Row(view.row.run, TOPIC, "channel", view.subscription.name, "translator", **figures)
-    subscribers = subscriptions.get(view.subscription.class_id, 0)
-    return ChannelView(row, subscribers, view.row.link, log_bytes, view.row.link_bytes)
 
 
 def phase_rows(starts: Sequence[tuple[str, Row]], published: Row) -> tuple[Row, ...]:

@@ -1,7 +1,7 @@
 """Scenario of the demonstration: the events of three plants, when they are published, and five subscriptions.
 
-Publishers and subscribers generate the events from the same seed, each for itself. The subscriptions are made in their
-order. Each time a stricter one is made, the tolerance of the publishers decreases:
+Publishers and subscribers generate the same events from one seed. The subscriptions start in this order. A stricter one
+decreases the tolerance of the publishers:
 
 >>> [publisher_tolerance(SUBSCRIPTIONS[:count]) for count in range(1, 6)]
 ['1', '1', '0.5 to 1', '0.5', '0']
@@ -9,15 +9,15 @@ order. Each time a stricter one is made, the tolerance of the publishers decreas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, count
 from typing import Any, Literal
 
 from thinwire.codec import Demand
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.demo import building
-from thinwire.errors import ConfigError
 from thinwire.schema import Kind, Role
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.tolerance_budget import budget, budget_of_demand
@@ -42,23 +42,16 @@ class PlantEvents:
         plant = building.BuildingPlant(SEED, number)
         self.name = plant.name
         self.publisher = f"plant-{number + 1}"
-        self._events = _generate(plant)
+        self._events = chain.from_iterable(plant.block(_BLOCK).to_pylist() for _ in count())
         self._ordinal = 1
-        self._event = next(self._events)
+        self._event: dict[str, Any] = next(self._events)
 
     def event(self, ordinal: int) -> dict[str, Any]:
         """Return the event with this ordinal, which is at least that of the previous call."""
-        if ordinal < self._ordinal:
-            raise ConfigError("events are read in ascending order", ordinal=ordinal, present=self._ordinal)
         while self._ordinal < ordinal:
             self._event = next(self._events)
             self._ordinal += 1
         return self._event
-
-
-def _generate(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
-    while True:
-        yield from plant.block(_BLOCK).to_pylist()
 
 
 @dataclass(frozen=True)

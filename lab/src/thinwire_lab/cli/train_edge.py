@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess
+from thinwire.cli.option_groups import with_options
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.place import open_hub
 from thinwire.cli.spark_options import MasterOption, spark_session
 from thinwire.cli.terminal import run
 from thinwire.edge import store_model
@@ -48,11 +48,11 @@ def train_edge(
 
     async def store_messages() -> int:
         async with AsyncExitStack() as stack:
-            return await append_messages(await open_hub(access, stack), source, table)
+            return await append_messages(await access.open("placement", stack), source, table)
 
     async def assign_model(model: bytes) -> None:
         async with AsyncExitStack() as stack:
-            await store_model(await open_hub(access, stack), topic, model)
+            await store_model(await access.open("placement", stack), topic, model)
 
     stored = run(store_messages())
     with spark_session(master, "thinwire train-edge") as spark:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thinwire.brokers.broker_url import read_url
-from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.connection_options import BrokerAccess
+from thinwire.cli.option_groups import with_options
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.cli.terminal import run
