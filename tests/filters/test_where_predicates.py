@@ -228,6 +228,20 @@ def test_a_text_that_says_nothing_is_refused_with_the_place(text, detail, column
     assert drawn.index("^") == column - 1 + 4
 
 
+def test_expressions_may_be_nested_up_to_the_limit():
+    assert parse_where("(" * MAX_DEPTH + "a = 1" + ")" * MAX_DEPTH) == parse_where("a = 1")
+    assert parse_where("not " * MAX_DEPTH + "a = 1") == parse_where("a = 1")
+
+
+def test_an_index_of_predicates_on_many_properties():
+    index = PredicateIndex()
+    for number in range(20):
+        index.add(number, parse_where(" and ".join(f"p{k} < {number + k}" for k in range(80))))
+    events = [{f"p{k}": k + 16.5 for k in range(80)}] * 20
+    for _ in range(10):  # tested one by one at first, then by the index
+        assert index.match(events) == [[17, 18, 19]] * 20
+
+
 @pytest.mark.parametrize(
     "text",
     [

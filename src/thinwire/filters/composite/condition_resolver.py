@@ -17,7 +17,7 @@ topic='building.rooms', nearest=['temperature']
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
@@ -41,7 +41,8 @@ def resolve(expression: Expression | str, schemas: Mapping[str, Schema]) -> Cond
     """
     parsed = parse_watch(expression) if isinstance(expression, str) else expression
     resolver = _Resolver(parsed.text, schemas)
-    return Condition.of(fold(parsed.root, resolver.predicate, _conjunction, _disjunction))
+    formula: Formula[Predicate] = fold(parsed.root, resolver.predicate, And[Predicate], Or[Predicate])
+    return Condition.of(formula)
 
 
 def ticks_of(p: Property) -> Callable[[Any], int | None]:
@@ -161,14 +162,6 @@ class _Resolver:
 
     def _error(self, term: Term, detail: str, **facts: object) -> ExpressionError:
         return ExpressionError.at(self._text, term.offset, detail, **facts)
-
-
-def _conjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
-    return And(tuple(parts))
-
-
-def _disjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
-    return Or(tuple(parts))
 
 
 def _watchable(schema: Schema) -> list[Property]:

@@ -29,32 +29,17 @@ _NUMBER = re.compile(r"(?P<minus>-)?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,4
 _NOT_FINITE = ("nan", "inf", "infinity")
 
 
-def _read_token(kind: str, text: str) -> tuple[str, str]:
-    if kind == "plus_minus":
-        return "+-", text
-    if kind == "text":
-        return kind, text[1:-1]
-    return text if kind == "symbol" else kind, text
-
-
 GRAMMAR = Grammar(
     pattern=re.compile(
         r"""(?P<space>\s+)
-        |(?P<plus_minus>\+-|\+/-|±)
         |(?P<text>"[^"\n]*"|'[^'\n]*')
         |(?P<bare>(?:\d+\.?\d*|\.\d+)[eE]\+\d+|[\w.\-:/@]+)
-        |(?P<symbol>[()\[\],=%])""",
+        |(?P<symbol>\+-|\+/-|±|[()\[\],=%])""",
         re.VERBOSE,
     ),
     word="bare",
-    read=_read_token,
-    hints={
-        "&": "write 'and'",
-        "|": "write 'or'",
-        "!": "there is no 'not'",
-        "'": "the quotes do not end",
-        '"': "the quotes do not end",
-    },
+    synonyms={"+/-": "+-", "±": "+-"},
+    hints={"!": "there is no 'not'"},
     default_hint="names with other characters need quotes",
 )
 
@@ -81,7 +66,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
         super().__init__(text, GRAMMAR, max_depth=MAX_DEPTH)
         self._terms = 0
 
-    def parse_term(self, depth: int, negated: bool) -> Term:
+    def parse_term(self, negated: bool) -> Term:
         start = self.next.start
         if self.next.kind not in ("bare", "text") or self.is_keyword("and") or self.is_keyword("or"):
             raise self.error("a name such as topic[source].property is expected")

@@ -54,19 +54,13 @@ def sum_up(low: Any, high: Any, block: int, into: int) -> None:
     high[into] = least
 
 
-@part
-def sum_up_levels(low: Any, high: Any, starts: Any) -> None:
+@compiled
+def build(low: Any, high: Any, starts: Any) -> None:
     """Compute the summaries of all levels, bottom-up."""
     for level in range(len(starts) - 2):
         below, above = starts[level], starts[level + 1]
         for block in range((above - below) // BLOCK):
             sum_up(low, high, below + BLOCK * block, above + block)
-
-
-@compiled
-def build(low: Any, high: Any, starts: Any) -> None:
-    """`sum_up_levels`, for callers outside kernels."""
-    sum_up_levels(low, high, starts)
 
 
 @part

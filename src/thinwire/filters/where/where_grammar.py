@@ -47,20 +47,6 @@ MAX_CASE_PAIRS = 4 * MAX_CASES
 MAX_RECTANGLES = 1_024
 """rectangles that the cases of a predicate may contribute to an index"""
 
-_SYNONYMS = {"<>": "!=", "==": "="}
-
-
-def _read_token(kind: str, text: str) -> tuple[str, str]:
-    if kind == "text":
-        return kind, text[1:-1].replace("''", "'")
-    if kind == "name":
-        return kind, text[1:-1]
-    if kind == "symbol":
-        symbol = _SYNONYMS.get(text, text)
-        return symbol, symbol
-    return kind, text
-
-
 GRAMMAR = Grammar(
     pattern=re.compile(
         r"""(?P<space>\s+)
@@ -72,14 +58,8 @@ GRAMMAR = Grammar(
         re.VERBOSE,
     ),
     word="word",
-    read=_read_token,
-    hints={
-        "&": "write 'and'",
-        "|": "write 'or'",
-        "!": "write 'not', or '!='",
-        "'": "the quotes do not end",
-        '"': "the quotes do not end",
-    },
+    synonyms={"<>": "!=", "==": "="},
+    hints={"!": "write 'not', or '!='"},
     default_hint="names with other characters need double quotes, texts single quotes",
 )
 
@@ -142,8 +122,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         self.mentions: list[Mention] = []
         self._kinds: dict[str, ComparedKind] = {}
 
-    def parse_term(self, depth: int, negated: bool) -> list[Case]:
-        self.check_depth(depth)
+    def parse_term(self, negated: bool) -> list[Case]:
         name = self._parse_name()
         is_complement = self.accept_keyword("not")
         if self.accept_keyword("between"):

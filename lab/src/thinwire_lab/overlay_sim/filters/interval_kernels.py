@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire.filters.kernels.intervals import BLOCK, descend, left, lowest_bit, sum_up, sum_up_levels
+from thinwire.filters.kernels.intervals import BLOCK, build, descend, left, lowest_bit, sum_up
 
 SUMMED, STREAK, NEXT, COMPARED, STATE_CELLS = range(5)
 """cells of the `state` array: 1 if summaries are current, consecutive values for which the other method is cheaper,
@@ -164,6 +164,6 @@ def offer_rows(
         else:
             count = scan_rows(values, thresholds, low, high, starts, state, places, fired, count)
             if state[STREAK] == LIGHT_STREAK:
-                sum_up_levels(low, high, starts)
+                build(low, high, starts)
                 state[SUMMED], state[STREAK] = 1, 0
     return count
