@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.filters.kernels.rectangle_search import FANOUT, stab, sum_up
+from thinwire.filters.kernels.rectangle_search import FANOUT, build_boxes, stab
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -91,7 +91,7 @@ class RectangleIndex:
         self._low, self._high = np.empty(shape), np.empty(shape)
         self._low[: len(self._order)] = self.distinct.low[self._order]
         self._high[: len(self._order)] = self.distinct.high[self._order]
-        sum_up(self._low, self._high, self._starts)
+        build_boxes(self._low, self._high, self._starts)
 
     def __len__(self) -> int:
         """Return the number of distinct rectangles."""

@@ -56,7 +56,7 @@ class Term:
 
     path: the topic; without brackets, topic and property joined by dots
     source: names and values of dimensions, the name None if only one value is given; None without brackets
-    property: the path behind the brackets, None without them
+    property: the path after the brackets, None without them
     offset: of the term in the text; not compared
     """
 

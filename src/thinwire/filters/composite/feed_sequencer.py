@@ -31,7 +31,7 @@ class WatchInput(NamedTuple):
 class Order(NamedTuple):
     """Sort key of an event: its time; for equal times topic, publisher, incarnation, ordinal and source.
 
-    time: of the event, in any whole unit that all feeds share; not before the previous event of the source
+    time: of the event, as an integer in a unit that all feeds share; not before the previous event of the source
     source: in text form
 
     >>> Order(5, "market", "feed", ordinal=1) < Order(5, "market", "feed", ordinal=2) < Order(6, "a", "a")
@@ -288,7 +288,7 @@ class Sequencer:
             self._overdue = max(order, self._overdue or order)
 
     def _drop_released(self) -> None:
-        """Drop arrival times of released readings; those behind a waiting one only when there are many."""
+        """Drop arrival times of released readings; those after a waiting one only if there are many."""
         frontier = self.frontier
         if frontier is None:
             return

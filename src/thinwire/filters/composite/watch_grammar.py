@@ -52,7 +52,7 @@ def parse_watch(text: str) -> Expression:
     >>> parse_watch("market[AAPL].price +- much")
     Traceback (most recent call last):
     ...
-    thinwire.errors.ExpressionError: bad expression: a number is expected behind +-: line=1, column=23, found='much'
+    thinwire.errors.ExpressionError: bad expression: a number is expected after +-: line=1, column=23, found='much'
         market[AAPL].price +- much
                               ^
     """
@@ -83,10 +83,10 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
         return Or(tuple(operands)) if operator == "or" else And(tuple(operands))
 
     def _parse_path(self, after_source: bool = False) -> str:
-        """Join runs and texts that no space separates; behind a source the path begins with a dot."""
+        """Join runs and texts that no space separates; after a source the path begins with a dot."""
         start, end, path = self.next.start, self.next.start, ""
         if after_source and (self.next.kind != "bare" or not self.next.text.startswith(".")):
-            raise self.error("'.' and a property are expected behind the source")
+            raise self.error("'.' and a property are expected after the source")
         while self.next.kind in ("bare", "text") and self.next.start == end:
             token = self.take()
             path, end = path + token.text, token.end
@@ -137,7 +137,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
         if token.kind == "bare" and token.text.lower().lstrip("-") in _NOT_FINITE:
             raise self.error("a threshold is a finite number")
         if token.kind != "bare" or not _NUMBER.fullmatch(token.text):
-            raise self.error("a number is expected behind +-")
+            raise self.error("a number is expected after +-")
         return Fraction(self.take().text)
 
     def _positive(self, amount: Fraction, token: Token) -> Fraction:

@@ -132,7 +132,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         elif self.accept_keyword("starts"):
             values = self._parse_prefix(name)
         elif is_complement:
-            raise self.error("'between', 'in' or 'starts with' is expected behind 'not'")
+            raise self.error("'between', 'in' or 'starts with' is expected after 'not'")
         else:
             values = self._parse_comparison(name)
         values = values.complement() if negated != is_complement else values
@@ -194,8 +194,8 @@ class _WhereParser(ExpressionParser[list[Case]]):
         kind, value = self._read_value(token)
         expected = self._kinds.setdefault(name.text, kind)
         if expected != kind:
-            raise self.error(f"{name.text} is compared with a {expected} before, and with a {kind} here")
-        if ordered and kind == "truth":
+            raise self.error(f"{name.text} is compared with a {expected} before and with a {kind} here")
+        if ordered and kind == "boolean":
             raise self.error("true and false have no order: use = or !=")
         self.take()
         if len(self.mentions) == MAX_CONDITIONS:
@@ -212,7 +212,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         if token.kind == "text":
             return "text", token.text
         if token.kind == "word" and token.text.lower() in ("true", "false"):
-            return "truth", token.text.lower() == "true"
+            return "boolean", token.text.lower() == "true"
         hint = ": a text needs single quotes" if token.kind in ("word", "name") else ""
         raise self.error(f"a value is expected{hint}")
 

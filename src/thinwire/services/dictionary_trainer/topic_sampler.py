@@ -53,15 +53,15 @@ class SamplerSettings:
     policy: name of the dictionary policy, as listed by `thinwire.dictionaries.policies`
     lifetimes: limits of the lifetimes of dictionaries
     budget: CPU time for packing a message, as a multiple of deflate's; at 1 denser codecs are used
-    pulse: seconds between two decisions
-    tidy: seconds between two runs of retention
+    poll_interval: seconds between two decisions
+    retention_interval: seconds between two runs of retention
     """
 
     policy: str = "ours"
     lifetimes: DictionaryLifetimes = field(default_factory=DictionaryLifetimes)
     budget: float = FAST
-    pulse: float = 0.5
-    tidy: float = 300.0
+    poll_interval: float = 0.5
+    retention_interval: float = 300.0
 
 
 class TopicSampling:
@@ -118,10 +118,10 @@ class TopicSampling:
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
-        checked = decided = tidied = now()
+        checked = decided = retained = now()
         seen, read = self.sampler.sample_count, 0
         while not self._stopping:
-            stored = await reader.next(self.settings.pulse)
+            stored = await reader.next(self.settings.poll_interval)
             if stored is not None:
                 bodies = self._bodies.read(publisher_in(stored.subject), stored.payload)
                 self.sampler.offer(bodies, stored.offset, stored.time)
@@ -129,15 +129,15 @@ class TopicSampling:
                 read += 1
                 if read % YIELD_INTERVAL == 0:
                     await asyncio.sleep(0)  # a backlog must not delay the renewal of leases
-            if now() - checked < self.settings.pulse:
+            if now() - checked < self.settings.poll_interval:
                 continue
             checked = now()
-            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.pulse:
+            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.poll_interval:
                 seen, decided = self.sampler.sample_count, now()
                 await self._attempt(self._decide())
-            if now() - tidied >= self.settings.tidy:
-                tidied = now()
-                await self._attempt(self._tidy())
+            if now() - retained >= self.settings.retention_interval:
+                retained = now()
+                await self._attempt(self._apply_retention())
 
     async def _decide(self) -> None:
         await self._look_up_missing()
@@ -191,7 +191,9 @@ class TopicSampling:
             return
         reader = await self._broker.read(log, first=key.offset, subjects=[subjects])
         try:
-            while (stored := await reader.next(self.settings.pulse)) is not None and stored.offset <= end.offset:
+            while (
+                stored := await reader.next(self.settings.poll_interval)
+            ) is not None and stored.offset <= end.offset:
                 self._bodies.read_bindings(publisher, stored.payload)
                 reader.done(stored.offset)
                 if stored.offset == end.offset:
@@ -199,7 +201,7 @@ class TopicSampling:
         finally:
             await reader.close()
 
-    async def _tidy(self) -> None:
+    async def _apply_retention(self) -> None:
         """Delete unneeded dictionaries; restore the active one if it is missing in the store."""
         sampler = self.sampler
         if sampler.active_dictionary is not None and await self._fetch(sampler.active_dictionary.hash) is None:

@@ -65,7 +65,7 @@ class ChannelDecider:
 
     def _classes(self) -> list[DemandClass]:
         """Return the distinct classes; different texts such as 0.5 and 0.50 may describe the same one."""
-        groups = sorted(self._index.groups(), key=lambda group: (group.first.since, group.first.identity))
+        groups = sorted(self._index.groups(), key=lambda group: (group.oldest.since, group.oldest.identity))
         distinct: dict[str, DemandClass] = {}
         for group in groups:
             distinct.setdefault(group.value.id, group.value)
@@ -94,7 +94,7 @@ class ChannelPlan:
             self._add(demand)
 
     def update(self, decisions: Mapping[str, ServingDecision], now: float) -> dict[str, ServingDecision]:
-        """Return how each class is served now. A class that is missing in the result is served no longer."""
+        """Return how each class is served now. A class that is not in the result is no longer served."""
         self._close_expired(decisions, now)
         served = {name: self._admit(decision) for name, decision in decisions.items()}
         for name, demand in self._open.items():

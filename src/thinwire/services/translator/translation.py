@@ -37,6 +37,7 @@ so readers drop a late message of a former translator.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.brokers.protocol import StoredMessage
@@ -53,6 +54,8 @@ from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position
 
 MAX_PROBLEMS = 64
+
+_log = logging.getLogger("thinwire.translator")
 
 
 class TranslationCounts:
@@ -80,14 +83,19 @@ class TranslationCounts:
 
 
 class Problems(dict[str, int]):
-    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones.
+    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones. The first ones are logged.
 
-    >>> problems = Problems()
+    >>> problems = Problems("rooms")
     >>> problems.add("no such source"); problems.add("no such source"); problems
     {'no such source': 2}
     """
 
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
     def add(self, problem: str) -> None:
+        if problem not in self and len(self) < MAX_PROBLEMS:
+            _log.warning("topic %s: %s", self.topic, problem)
         self[problem] = self.pop(problem, 0) + 1
         if len(self) > MAX_PROBLEMS:
             del self[next(iter(self))]
@@ -120,7 +128,7 @@ class Translation:
         self.topic = topic
         self.epoch = epoch
         self.log_decoder = log_decoder or LogDecoder(lookup)
-        self.problems = Problems()
+        self.problems = Problems(topic)
         self.time = 0.0
         self._counts = TranslationCounts()
         self._settings = ChannelSettings(epoch, key_frame_interval, max_sources, hold_group_size)
