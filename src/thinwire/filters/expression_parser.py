@@ -160,4 +160,4 @@ class ExpressionParser(ABC, Generic[R]):
 
     def _check_depth(self, depth: int) -> None:
         if depth == self._max_depth:
-            raise self.error("parentheses within parentheses", ExpressionTooLarge, limit=self._max_depth)
+            raise self.error("parentheses are nested too deeply", ExpressionTooLarge, limit=self._max_depth)

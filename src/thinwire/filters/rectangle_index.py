@@ -61,7 +61,7 @@ def checked(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return both corners as doubles; raise `ConfigError` for rows that are not rectangles."""
     lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if lows.ndim != 2 or lows.shape != highs.shape or not lows.shape[1]:
-        detail = "corners are two arrays of one shape: rectangles by dimensions"
+        detail = "corners must be two arrays of one shape: rectangles by dimensions"
         raise ConfigError(detail, low=lows.shape, high=highs.shape)
     wrong = ~(lows <= highs)
     if wrong.any():
@@ -110,7 +110,7 @@ class RectangleIndex:
         given = np.ascontiguousarray(points, dtype=np.float64)
         dimensions = self.distinct.low.shape[1]
         if given.ndim != 2 or given.shape[1] != dimensions:
-            raise ConfigError("points have one column per dimension", shape=given.shape, dimensions=dimensions)
+            raise ConfigError("points must have one column per dimension", shape=given.shape, dimensions=dimensions)
         if not len(self):
             return
         events, found = (np.empty(BATCH_PAIRS + len(self), dtype=np.int64) for _ in range(2))

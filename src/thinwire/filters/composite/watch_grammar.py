@@ -92,7 +92,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
             path, end = path + token.text, token.end
         path = path[1:] if after_source else path
         if not all(path.split(".")):
-            raise ExpressionError.at(self.text, start, "a name is missing beside a dot", found=path)
+            raise ExpressionError.at(self.text, start, "a name is missing before or after a dot", found=path)
         return path
 
     def _parse_source(self) -> tuple[tuple[str | None, str], ...]:
@@ -111,7 +111,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
             self.take()
             return token.text, self._parse_value().text
         if not is_first or self.next.kind == ",":
-            detail = "several dimensions are named: write name=value"
+            detail = "a source with several dimensions needs name=value for each"
             raise ExpressionError.at(self.text, token.start, detail, found=token.text)
         return None, token.text
 
@@ -135,13 +135,13 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
     def _parse_number(self) -> Fraction:
         token = self.next
         if token.kind == "bare" and token.text.lower().lstrip("-") in _NOT_FINITE:
-            raise self.error("a threshold is a finite number")
+            raise self.error("a threshold must be a finite number")
         if token.kind != "bare" or not _NUMBER.fullmatch(token.text):
             raise self.error("a number is expected after +-")
         return Fraction(self.take().text)
 
     def _positive(self, amount: Fraction, token: Token) -> Fraction:
         if amount <= 0:
-            detail = "a threshold is above zero; the smallest is one step of the property"
+            detail = "a threshold must be above zero; the smallest is one step of the property"
             raise ExpressionError.at(self.text, token.start, detail, given=token.text)
         return amount

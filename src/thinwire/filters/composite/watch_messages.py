@@ -36,7 +36,7 @@ class WatchState:
     >>> state.advance(WatchMessage("4f", 3, order=Order(9)))
     Traceback (most recent call last):
     ...
-    thinwire.errors.CorruptWatchLog: corrupt watch log: a notification is missing or doubled: number=3, expected=2.
+    thinwire.errors.CorruptWatchLog: corrupt watch log: a notification is missing or repeated: number=3, expected=2.
     Restart the watch: its subscriber receives the current values.
     """
 
@@ -54,7 +54,7 @@ class WatchState:
             raise CorruptWatchLog("a message of another condition", watch=message.watch, expected=self.watch)
         expected = self.number + (message.order is not None)
         if message.number != expected:
-            raise CorruptWatchLog("a notification is missing or doubled", number=message.number, expected=expected)
+            raise CorruptWatchLog("a notification is missing or repeated", number=message.number, expected=expected)
         return replace(
             self,
             number=message.number,

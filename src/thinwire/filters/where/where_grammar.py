@@ -162,7 +162,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
             raise self.error("'and' is expected")
         high = self._parse_value(name, ordered=True)
         if low > high:
-            raise ExpressionError.at(self.text, first.start, "the smaller value comes first", found=first.text)
+            raise ExpressionError.at(self.text, first.start, "the lower end of the range comes first", found=first.text)
         kind = self._kinds[name.text]
         return _COMPARISONS[">="](kind, low).intersect(_COMPARISONS["<="](kind, high))
 

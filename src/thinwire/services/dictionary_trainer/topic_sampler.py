@@ -157,7 +157,7 @@ class TopicSampling:
             self._dictionaries.keep(update.dictionary)
         self.sampler.mark_written(update)
         decision = update.decision
-        _log.info("%s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
+        _log.info("topic %s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
 
     async def _look_up_missing(self) -> None:
         """Look up dictionaries and slot bindings that frames refer to and that are not cached."""
@@ -176,7 +176,7 @@ class TopicSampling:
         try:
             dictionary = await self._metadata.store.get(hash, self._dictionaries.find)
         except PeerFault as problem:
-            _log.warning("%s: %s", self.topic, problem)
+            _log.warning("topic %s: cannot read a dictionary: %s", self.topic, problem)
         if dictionary is not None:
             self._dictionaries.keep(dictionary)
         self._looked_up.add(hash)
@@ -205,7 +205,7 @@ class TopicSampling:
         """Delete unneeded dictionaries; restore the active one if it is missing in the store."""
         sampler = self.sampler
         if sampler.active_dictionary is not None and await self._fetch(sampler.active_dictionary.hash) is None:
-            _log.warning("%s: storing missing dictionary %s again", self.topic, sampler.active_dictionary.hash.hex())
+            _log.warning("topic %s: restoring missing dictionary %s", self.topic, sampler.active_dictionary.hash.hex())
             await self._metadata.store.put(sampler.active_dictionary)
         sampler.stored = await self._metadata.delete_unneeded(
             self._broker, sampler.stored, sampler.active, self.clock.now()
@@ -218,4 +218,4 @@ class TopicSampling:
         except (Superseded, TransportClosed):
             raise
         except TransportError as problem:
-            _log.info("%s: cannot access the dictionary store: %s", self.topic, problem)
+            _log.info("topic %s: cannot access the dictionary store: %s", self.topic, problem)

@@ -97,7 +97,7 @@ class RegistryService(ServiceBase):
                 self._bucket = await self.broker.bucket(REGISTRY)
             if write.value is None:
                 await self._bucket.delete(write.key, revision=write.revision)
-                _log.info("removed %s: no answer to probes", write.key)
+                _log.info("removed %s: the subscriber does not answer probes", write.key)
                 return
             revision = await self._bucket.put(write.key, write.value, revision=write.revision)
         except Conflict:

@@ -18,7 +18,7 @@ so readers drop a late message of a former translator.
 
 >>> from thinwire.topics.topic_documents import SubscriptionDocument
 >>> from thinwire.topics.position import decode_envelope
->>> from thinwire.schema import Property
+>>> from thinwire.schema import Property, Schema
 >>> from thinwire.wire import join
 >>> from thinwire.codec import StreamEncoder
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])

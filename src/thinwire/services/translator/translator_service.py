@@ -39,7 +39,6 @@ class _TopicDecisions:
     def __init__(self) -> None:
         self.changed: set[str] | None = None
         self._decider = ChannelDecider()
-        self._decisions: dict[str, ServingDecision] = {}
         self._paused_until = 0.0
 
     def update(self, record: TopicRecord) -> dict[str, ServingDecision]:
@@ -50,9 +49,9 @@ class _TopicDecisions:
         started = loop_time()
         if self.changed is None or (self.changed and started >= self._paused_until):
             changed, self.changed = self.changed, set()
-            self._decisions = self._decider.decide(record, changed)
+            self._decider.decide(record, changed)
             self._paused_until = loop_time() + DECISION_PAUSE * (loop_time() - started)
-        return self._decisions
+        return self._decider.decisions
 
 
 class TranslatorService(LeasedService[TopicTranslation]):
