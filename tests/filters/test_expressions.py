@@ -109,7 +109,7 @@ def test_a_threshold_is_an_amount_or_a_share(text, threshold):
         ("a[1]x +- 1", 5, "'.' and a property"),
         ("a[x=1, 2].y +- 1", 8, "write name=value"),
         ("a[=1].y +- 1", 3, "a value of a dimension"),
-        ("a..x +- 1", 1, "beside a dot"),
+        ("a..x +- 1", 1, "before or after a dot"),
         ("a.x +- 1 & b.x +- 1", 10, "write 'and'"),
         ("a.x +- 1 or 'b.x +- 1", 13, "quotes do not end"),
         ("a.x +- 1% of value", 14, "'range' is expected"),

@@ -119,7 +119,7 @@ class _Resolver:
         given: dict[str, str] = {}
         for key, value in term.source or ():
             if key is None and len(dimensions) != 1:
-                detail = "a source with several dimensions needs name=value for each"
+                detail = "a source with several dimensions: write name=value for each"
                 raise self._error(term, detail, topic=topic, dimensions=sorted(named))
             name = dimensions[0].name if key is None else key
             if name not in named:

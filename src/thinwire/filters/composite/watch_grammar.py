@@ -111,7 +111,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
             self.take()
             return token.text, self._parse_value().text
         if not is_first or self.next.kind == ",":
-            detail = "a source with several dimensions needs name=value for each"
+            detail = "a source with several dimensions: write name=value for each"
             raise ExpressionError.at(self.text, token.start, detail, found=token.text)
         return None, token.text
 

@@ -117,7 +117,7 @@ class WherePredicate:
         """Raise `DemandError` for a tolerance of a property of the predicate; such properties are sent exactly."""
         for name in self.names:
             if name in tolerance and not _is_zero(tolerance[name]):
-                detail = "a property in `where` is sent exactly: omit its tolerance"
+                detail = "a property in `where` is sent exactly: leave its tolerance out"
                 raise DemandError(detail, property=name, tolerance=tolerance[name])
 
     def _property(self, schema: Schema, mention: Mention) -> Property:
@@ -129,7 +129,7 @@ class WherePredicate:
         if p.confidential:
             raise self._error(mention, "a confidential property never leaves its publisher")
         if p.static:
-            raise self._error(mention, "a static property is not part of events: select sources instead")
+            raise self._error(mention, "a static property is stored once, not in events: select sources instead")
         return p
 
     def _compared_kind(self, p: Property, mention: Mention) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 
 from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
@@ -114,7 +115,7 @@ class TranslatorService(LeasedService[TopicTranslation]):
         self._removed_topics.add(topic)
         _log.log(level, "stopped translating topic %s: %s", topic, reason)
         with suppress(Superseded):
-            await self._call(topic, delete_channels(self.broker, topic, held.lease.epoch))
+            await self._call(topic, partial(delete_channels, self.broker, topic, held.lease.epoch))
         await self._release(topic, held, BACKOFF)
 
     def _decide(self, topic: str) -> dict[str, ServingDecision]:
