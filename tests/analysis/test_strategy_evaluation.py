@@ -72,7 +72,7 @@ def test_every_byte_is_counted_once(strategy):
     assert found.is_guarantee_met == checker.is_guarantee_met is True
     for name, error in row.errors.items():
         assert found.errors[name].worst == pytest.approx(error.worst)
-        assert found.errors[name].checked == WHOLE.num_rows
+        assert found.errors[name].ratios.count == WHOLE.num_rows
 
 
 def test_messages_and_sockets_follow_from_the_frames():

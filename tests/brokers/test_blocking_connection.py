@@ -97,7 +97,7 @@ def test_nkey_file(tmp_path: Path) -> None:
 
 
 def test_server_without_jetstream_is_refused_with_advice() -> None:
-    with EmbeddedServer(jetstream=False) as server:
+    with EmbeddedServer(lines=["jetstream: disabled"]) as server:
         error = _refused(server.url)
     assert isinstance(error, BrokerRefused)
     assert "nats-server -js" in str(error)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import pytest
+from fault_proxy import FaultProxy
 
 pytest.importorskip("nats")
 
@@ -14,7 +15,6 @@ from thinwire.brokers.nats.blocking import log_range, open_source
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.protocol import Retention, StoredMessage
-from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BadSubject, BrokerUnavailable, ThinwireError, TransportClosed, UnknownLog
 
 LOG = "tw_log_rooms"
@@ -178,7 +178,7 @@ def _all_of(source: NatsSource, log: str) -> list[list[StoredMessage]]:
 
 
 def test_large_and_small_messages() -> None:
-    with EmbeddedServer(max_payload=8 << 20) as large:
+    with EmbeddedServer(lines=["max_payload: 8MB"]) as large:
         payloads = [os.urandom(size) for size in (10, 7 << 20, 0, 3 << 20, 3 << 20, 1 << 20, 5, 6 << 20)]
         _fill(large, payloads)
         with open_source(large.url, timeout=20) as source:
@@ -227,7 +227,7 @@ def test_concurrent_and_abandoned_ranges(server: EmbeddedServer, source: NatsSou
 
 def test_slow_caller() -> None:
     """A server may close the connection of a slow receiver; in both cases the rest is read."""
-    with EmbeddedServer(max_payload=8 << 20, lines=['write_deadline: "100ms"']) as impatient:
+    with EmbeddedServer(lines=["max_payload: 8MB", 'write_deadline: "100ms"']) as impatient:
         _fill(impatient, [os.urandom(5 << 20) for _ in range(8)])
         with open_source(impatient.url, timeout=20) as source:
             offsets = []
@@ -272,7 +272,7 @@ def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
     _fill(server, [b"%d" % number + bytes(9_000) for number in range(900)])
 
     async def scenario() -> list[StoredMessage]:
-        async with asyncio.timeout(60), Proxy("127.0.0.1", server.port) as wire:
+        async with asyncio.timeout(60), FaultProxy("127.0.0.1", server.port) as wire:
             reading = asyncio.create_task(asyncio.to_thread(_read_through, wire.port))
             for limit in range(1, 9):
                 while wire.from_broker < limit * 900_000 and not reading.done():

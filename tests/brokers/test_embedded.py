@@ -32,12 +32,9 @@ def _alive(pid: int) -> bool:
 
 
 def test_start_and_stop_leave_nothing_behind() -> None:
-    with EmbeddedServer(monitor=0) as server:
+    with EmbeddedServer() as server:
         directory = server.directory
         assert _listens(server.port)
-        assert server.monitor is not None
-        assert _listens(server.monitor)
-        assert server.monitor_url == f"http://127.0.0.1:{server.monitor}"
     assert not _listens(server.port)
     assert not directory.exists()
     assert not server.running
@@ -92,14 +89,12 @@ def test_invalid_configuration_shows_the_server_log() -> None:
 
 
 def test_settings_reach_the_server() -> None:
-    server = EmbeddedServer(max_payload=4 << 20, max_store=1 << 20, sync="always", lines=["ping_interval: 7"])
+    server = EmbeddedServer(lines=["ping_interval: 7"])
     with server:
         text = (server.directory / "server.conf").read_text()
         assert (server.directory / "server.conf").stat().st_mode & 0o077 == 0
-    for line in ("host: 127.0.0.1", "max_payload: 4194304", "max_file_store: 1048576", "sync_interval: always"):
+    for line in ("host: 127.0.0.1", "ping_interval: 7"):
         assert line in text
-    with pytest.raises(ConfigError):
-        EmbeddedServer(sync="sometimes")  # type: ignore[arg-type]
 
 
 def test_missing_program_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

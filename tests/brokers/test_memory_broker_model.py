@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.memory.storage import Documents, MessageLog, SubjectFilter
+from thinwire.brokers.memory.storage import Documents, MessageLog
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, StoredMessage
-from thinwire.brokers.subjects import matches
+from thinwire.brokers.subjects import SubjectFilter, matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import Conflict
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
+from fault_proxy import FaultProxy
 
 pytest.importorskip("nats")
 
@@ -15,16 +16,15 @@ from thinwire.brokers.nats.asyncio_socket import AsyncioSocket
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, LogReader
-from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed, UnknownLog
 
 LOG, SUBJECT = "tw_log_rooms", "tw.log.rooms.p1.d"
 
 
 @asynccontextmanager
-async def _link() -> AsyncIterator[tuple[EmbeddedServer, Proxy, NatsBroker]]:
+async def _link() -> AsyncIterator[tuple[EmbeddedServer, FaultProxy, NatsBroker]]:
     """A client behind a proxy that can be cut."""
-    async with asyncio.timeout(40), EmbeddedServer() as server, Proxy("127.0.0.1", server.port) as wire:
+    async with asyncio.timeout(40), EmbeddedServer() as server, FaultProxy("127.0.0.1", server.port) as wire:
         options = NatsOptions(timeout=20, connect_timeout=0.5)
         async with await connect(f"nats://127.0.0.1:{wire.port}", options) as broker:
             await broker.ensure_log(LOG, ["tw.log.rooms.*.*"])

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +29,7 @@ LOG = "tw_log_rooms"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(max_payload=20_000) as running:
+    with EmbeddedServer(lines=["max_payload: 20000"]) as running:
         yield running
 
 
@@ -242,7 +243,7 @@ def test_payload_above_the_limit_keeps_the_connection(server: EmbeddedServer) ->
     _run(server, scenario)
 
 
-def test_full_storage_is_reported() -> None:
+def test_full_storage_is_reported(tmp_path: Path) -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
             await broker.ensure_log(LOG, SUBJECTS, Retention(max_bytes=None))
@@ -251,7 +252,7 @@ def test_full_storage_is_reported() -> None:
             assert 0 < (await broker.span(LOG)).messages < 100
             assert broker.connected
 
-    with EmbeddedServer(max_store=1 << 20) as small:
+    with EmbeddedServer(lines=[f'jetstream {{ store_dir: "{tmp_path}", max_file_store: 1MB }}']) as small:
         asyncio.run(scenario(small))
 
 

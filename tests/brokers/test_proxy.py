@@ -6,9 +6,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
-from delayed_proxy import DelayedProxy
-
-from thinwire.brokers.proxy import Proxy
+from fault_proxy import FaultProxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -41,14 +39,12 @@ async def _server(deaf: bool = False) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def _wire(delay: float = 0.0, deaf: bool = False) -> AsyncIterator[Proxy]:
-    async with _server(deaf) as port:
-        proxy = DelayedProxy("127.0.0.1", port, delay=delay) if delay else Proxy("127.0.0.1", port)
-        async with proxy as wire:
-            yield wire
+async def _wire(delay: float = 0.0, deaf: bool = False) -> AsyncIterator[FaultProxy]:
+    async with _server(deaf) as port, FaultProxy("127.0.0.1", port, delay=delay) as wire:
+        yield wire
 
 
-async def _client(wire: Proxy) -> Streams:
+async def _client(wire: FaultProxy) -> Streams:
     return await asyncio.open_connection("127.0.0.1", wire.port)
 
 

@@ -90,8 +90,8 @@ def check_requests(recording, messages):
         later = [stored.offset for stored in messages if stored.time >= time]
         assert recording.offset_at(LOG, time) == (later[0] if later else span.last + 1)
     missing = set(range(span.first, span.last)) - set(offsets)
-    assert [n for first, last in recording.gaps(LOG) for n in range(first, last + 1)] == sorted(missing)
-    assert recording.times(LOG) == ((messages[0].time, messages[-1].time) if messages else None)
+    assert [n for first, last in recording.log(LOG).gaps() for n in range(first, last + 1)] == sorted(missing)
+    assert recording.log(LOG).times() == ((messages[0].time, messages[-1].time) if messages else None)
 
 
 def test_blocks_contain_the_messages(tmp_path, messages):
@@ -138,7 +138,8 @@ def test_killed_writer_loses_only_unflushed_messages(tmp_path, messages):
         file.write_bytes(data[:length])
         assert everything(copy) == messages[:20]
         with open_recording(copy) as recording:
-            assert recording.truncated_tails(LOG) == ([] if length == begin else [(file, begin, length - begin)])
+            cuts = [(segment.file, segment.index.length, segment.truncated) for segment in recording.log(LOG).truncated]
+            assert cuts == ([] if length == begin else [(file, begin, length - begin)])
         with RecordingWriter(copy, sync="never") as again:
             assert again.last(LOG) == 20
             for stored in messages[20:]:

@@ -42,7 +42,7 @@ def test_no_broker_at_the_address(capsys):
 
 
 def test_no_jetstream(capsys):
-    with EmbeddedServer(jetstream=False) as server:
+    with EmbeddedServer(lines=["jetstream: disabled"]) as server:
         checks = doctor(capsys, server.url, "--quick", code=1)
     assert (checks["broker"]["verdict"], checks["JetStream"]["verdict"]) == ("ok", "fail")
     assert "nats-server -js" in checks["JetStream"]["remedy"]

@@ -19,7 +19,8 @@ def file(tmp_path):
             publisher.count(events=1000, raw_bytes=885_000, data_bytes=1000 * size, link_bytes=1000 * (size + 300))
             subscriber = RowTally(run, topic, "edge", "strict", "subscriber")
             subscriber.count(events=1000)
-            subscriber.errors("temperature", [0.25] * 99 + [0.5], 0.5)
+            for error in [0.25] * 99 + [0.5]:
+                subscriber.error("temperature", error, 0.5)
             subscriber.latencies([0.005] * 100)
             subscriber.latency(61.5, virtual=True)
             append(path, [publisher.row(), subscriber.row()])

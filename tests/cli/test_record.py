@@ -211,7 +211,7 @@ def test_info_describes_a_recording_and_check_finds_damage(filled, tmp_path, cap
         ((TOPIC,), "name the topics and --to FOLDER"),
         (("--to", "{new}"), "name the topics and --to FOLDER"),
         ((TOPIC, "--info", "{new}"), "--info reads a recording"),
-        (("--info", "{new}"), "no recording there"),
+        (("--info", "{new}"), "no recording in this folder"),
         ((TOPIC, "--to", "{new}", "--from", "yesterday"), "start is latest, earliest"),
         ((TOPIC, "--to", "{taken}"), "not empty"),
     ],

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from client_setup import bus_on, reading, rooms, run, take
@@ -107,16 +108,17 @@ def test_wrong_credentials_are_refused_and_not_shown() -> None:
     run(story)
 
 
-def test_a_full_store_is_named_and_nothing_acknowledged_is_lost() -> None:
+def test_a_full_store_is_named_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = tw.Schema("texts", [tw.Property("n", "integer"), tw.Property("text", "string")])
-        async with EmbeddedServer(max_store=200_000) as server, tw.connect(server.url) as bus:
+        small = f'jetstream {{ store_dir: "{tmp_path}", max_file_store: 200000 }}'
+        async with EmbeddedServer(lines=[small]) as server, tw.connect(server.url) as bus:
             out = bus.publisher("texts", schema=schema, name="p1", linger=0)
             await out.open()
             stored: list[int] = []
-            with pytest.raises(BrokerRefused, match="no room left"):
+            with pytest.raises(BrokerRefused, match="storage of the broker is full"):
                 await _fill(out, stored)
             async with bus.subscribe("texts", schema=schema, start="earliest") as events:
                 assert [event["n"] for event in await take(events, len(stored))] == stored

@@ -20,7 +20,7 @@ from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.table_decoder import TableDecoder
 from thinwire.errors import EventRejected, PeerFault
 from thinwire.schema import Event, Kind, Property, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.schema.timestamps import writer
 from thinwire.wire import Request, join
 

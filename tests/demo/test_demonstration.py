@@ -75,7 +75,7 @@ def test_values_within_their_bound_are_counted_with_their_error():
     check, row = check_of(delivered(1), delivered(2, off=0.4), delivered(1, plant=1))
     assert (check.checked, check.violations, check.lost, check.early) == (3, 0, 0, 0)
     assert round(row.error_max, 6) == 0.8
-    assert row.errors["hot_tank_1"].checked == 3
+    assert row.errors["hot_tank_1"].ratios.count == 3
 
 
 def test_a_value_beyond_its_bound_is_named():
@@ -104,7 +104,7 @@ def test_a_larger_bound_is_early_until_the_tolerance_was_applied():
     check, row = check_of(*events)
     assert (check.early, check.violations) == (1, 1)
     assert "has the bound 1, requested was 0.5" in check.first_violation
-    assert row.errors["hot_tank_1"].checked == 2
+    assert row.errors["hot_tank_1"].ratios.count == 2
 
 
 def test_an_early_event_beyond_its_own_bound_is_broken_too():

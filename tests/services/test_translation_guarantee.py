@@ -15,7 +15,7 @@ from translation_setup import Channels, Log, Reader
 from thinwire.codec import Demand
 from thinwire.codec.demand import tolerance_of
 from thinwire.schema import Kind, Property, Role, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.position import decode_envelope
 from thinwire.topics.topic_documents import SubscriptionDocument

@@ -15,7 +15,7 @@ scripts = st.lists(words | st.just(FORGET), max_size=60)
 
 def tell(table, text):
     """What travels: a place, or the text."""
-    place = table.place(text)
+    place = table.index_of(text)
     if place is None:
         table.remember(text)
     return text if place is None else place
@@ -46,8 +46,8 @@ def test_the_newest_texts_are_there_and_the_oldest_are_gone(first, count):
     told = [str(n) for n in range(first, first + count)]
     for text in told:
         table.remember(text)
-    assert [text for text in told if table.place(text) is not None] == told[-CAPACITY:]
-    assert all(table.text(table.place(text)) == text for text in (*MEMBERS, *told[-CAPACITY:]))
+    assert [text for text in told if table.index_of(text) is not None] == told[-CAPACITY:]
+    assert all(table.text(table.index_of(text)) == text for text in (*MEMBERS, *told[-CAPACITY:]))
     with pytest.raises(CorruptFrame, match="unknown text"):
         table.text(len(MEMBERS) + min(count, CAPACITY))
 
@@ -56,16 +56,16 @@ def test_the_newcomer_takes_the_place_of_the_oldest():
     table = TextTable(MEMBERS)
     for n in range(CAPACITY + 1):
         table.remember(str(n))
-    assert table.place("0") is None
-    assert table.place(str(CAPACITY)) == len(MEMBERS)
+    assert table.index_of("0") is None
+    assert table.index_of(str(CAPACITY)) == len(MEMBERS)
     table.forget()
-    assert table.place("1") is None
-    assert table.place("on") == 1
+    assert table.index_of("1") is None
+    assert table.index_of("on") == 1
 
 
 def test_a_long_text_is_told_each_time():
     table = TextTable()
     table.remember("x" * (LONGEST + 1))
-    assert table.place("x" * (LONGEST + 1)) is None
+    assert table.index_of("x" * (LONGEST + 1)) is None
     table.remember("x" * LONGEST)
-    assert table.place("x" * LONGEST) == 0
+    assert table.index_of("x" * LONGEST) == 0

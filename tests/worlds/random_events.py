@@ -16,7 +16,7 @@ from typing import Any
 
 from thinwire.codec import Demand
 from thinwire.schema import Kind, Property, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 
 _COMMON = (
     Property("temperature", "number", step="0.1", minimum=-40, maximum=60),

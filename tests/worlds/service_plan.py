@@ -15,7 +15,7 @@ from thinwire.dictionaries.policies.policy_catalogue import register_policy
 from thinwire.dictionaries.topology import Topology
 from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Kind, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 _CONDITIONS: dict[Kind, tuple[str, ...]] = {

@@ -45,7 +45,7 @@ def column_errors(p: Property, delivered: pa.Array, actual: pa.Array) -> Floats:
         return np.zeros(len(actual))
     if p.kind in _OBJECT_KINDS:
         pairs = zip(delivered.to_pylist(), actual.to_pylist(), strict=True)
-        return np.array([_value_error(p, *pair) for pair in pairs])
+        return np.array([value_error(p, *pair) for pair in pairs])
     only_one_is_null = _is_null(delivered) != _is_null(actual)
     differ = pc.fill_null(pc.not_equal(delivered, actual), False).to_numpy(zero_copy_only=False) | only_one_is_null
     if p.kind not in NUMBERS:
@@ -64,7 +64,8 @@ def _to_floats(column: pa.Array) -> Floats:
     return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False))
 
 
-def _value_error(p: Property, delivered: Any, actual: Any) -> float:
+def value_error(p: Property, delivered: Any, actual: Any) -> float:
+    """Return the error of a position, an array or an opaque value in JSON; infinite if there is no distance."""
     if delivered == actual:
         return 0.0
     if delivered is None or actual is None:

@@ -26,8 +26,7 @@ from thinwire.codec.demand import tolerance_of
 from thinwire.codec.stream_config import KEY_FRAME_INTERVAL, MAX_SILENCE
 from thinwire.codec.tolerance_vector import NEVER_TOLERANT, Tolerance
 from thinwire.errors import ConfigError
-from thinwire.ledger.row import Deviation
-from thinwire.ledger.row import merged as merge_deviations
+from thinwire.ledger.row import Deviation, merge_deviations
 from thinwire.schema import Kind, Property, Role, Schema
 
 Ranges = Mapping[str, tuple[float, float]]

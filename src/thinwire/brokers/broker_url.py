@@ -72,8 +72,8 @@ def read_url(url: str) -> Address:
     """Parse a URL. The servers of a cluster are separated by commas."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _FACTORIES:
-        raise BadUrl("unknown scheme" if separator else "no scheme", url=_without_credentials(url))
-    return Address(scheme, ",".join(_without_credentials(server) for server in rest.split(",")), url)
+        raise BadUrl("unknown scheme" if separator else "no scheme", url=without_credentials(url))
+    return Address(scheme, ",".join(without_credentials(server) for server in rest.split(",")), url)
 
 
 async def open_broker(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:
@@ -85,5 +85,6 @@ async def open_broker(address: Address, options: Mapping[str, Any], stack: Async
     return await factory(address, options, stack)
 
 
-def _without_credentials(server: str) -> str:
+def without_credentials(server: str) -> str:
+    """Return an address without the part before the last @."""
     return server.rpartition("@")[2]

@@ -9,8 +9,7 @@ that process is killed; start it in a thread that lives as long. On other system
 running.
 
 If the server is killed, acknowledged messages are not lost, because the operating system has them. A power failure can
-lose the last two minutes. `sync="always"` writes through to the disk before every acknowledgement, which makes each
-several times slower.
+lose the last two minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from thinwire.brokers.broker_url import Address, OpenedBroker, read_url
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
@@ -84,7 +83,9 @@ class Directory:
     def __init__(self, requested: Path | None) -> None:
         self.temporary = requested is None
         try:
-            self.path = _create(requested)
+            self.path = requested or Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path = self.path.resolve()
             self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise ConfigError(f"the directory cannot be used: {error.strerror}", directory=str(requested)) from None
@@ -95,24 +96,15 @@ class Directory:
             advice = "another embedded server uses this directory: stop it, or choose another directory"
             raise BrokerRefused(advice, directory=str(self.path)) from None
 
+        self.config, self.log = self.path / "server.conf", self.path / "server.log"
+        self.output = self.path / "server.out"
+        """output of the server before it opens its log"""
+
     def release(self) -> None:
         """Release the lock. A temporary directory is removed."""
         os.close(self.lock)
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
-
-    @property
-    def config(self) -> Path:
-        return self.path / "server.conf"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "server.log"
-
-    @property
-    def output(self) -> Path:
-        """Output of the server before it opens its log."""
-        return self.path / "server.out"
 
     def write_config(self, text: str) -> None:
         """Write the configuration, readable only for its owner, because it may contain passwords."""
@@ -139,16 +131,11 @@ class Directory:
         return f"{hint}Its log ends with:\n{shown}\n"
 
 
-def _create(requested: Path | None) -> Path:
-    if requested is None:
-        return Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
-    requested.mkdir(parents=True, exist_ok=True)
-    return requested.resolve()
-
-
 LOOPBACK = "127.0.0.1"
 _POLL_INTERVAL = 0.01
 _LEAF_PORT = re.compile(r"leafnode connections on \S+:(\d+)")
+_START_TIMEOUT = 20.0
+"""seconds until the server must accept connections"""
 _STOP_TIMEOUT = 10.0
 """seconds after which a stopping server is killed"""
 
@@ -157,14 +144,11 @@ class EmbeddedServer:
     """A nats-server with JetStream as a child process.
 
     directory: of messages, configuration and log; temporary by default
-    port, monitor: ports of clients and of HTTP monitoring; 0 for a free one, None for no monitoring
-    max_payload, max_store: limits in bytes; the defaults of the server if None
-    sync: "interval" or "always": when messages are written through to the disk
-    jetstream: whether the server has storage
+    port: port of clients; 0 for a free one
     leaves: port for leaf nodes; 0 for a free one, None for none
     hub: address of a server that this one joins as leaf node `name`; its storage remains separate
     inside: patterns of subjects that a leaf node neither exports nor imports
-    lines: additional lines of the configuration
+    lines: additional lines of the configuration; the last line of a setting has precedence
     """
 
     def __init__(
@@ -172,41 +156,24 @@ class EmbeddedServer:
         directory: str | os.PathLike[str] | None = None,
         *,
         port: int = 0,
-        monitor: int | None = None,
-        max_payload: int | None = None,
-        max_store: int | None = None,
-        sync: Literal["interval", "always"] = "interval",
-        jetstream: bool = True,
         leaves: int | None = None,
         hub: str | None = None,
         name: str | None = None,
         inside: Sequence[str] = (),
         lines: Sequence[str] = (),
-        binary: str | None = None,
-        start_timeout: float = 20.0,
     ) -> None:
-        if sync not in ("interval", "always"):
-            raise ConfigError("choose 'interval' or 'always'", sync=sync)
         if hub is not None and not name:
             raise ConfigError("a leaf node needs a name", hub=hub.rpartition("@")[2])
-        self.port, self.monitor = port, monitor
-        self.max_payload, self.max_store, self.sync = max_payload, max_store, sync
-        self.jetstream, self.lines, self.start_timeout = jetstream, tuple(lines), start_timeout
+        self.port, self.lines = port, tuple(lines)
         self.leaves, self.hub, self.name, self.inside = leaves, hub, name, tuple(inside)
         self._requested_directory = Path(directory) if directory is not None else None
         self._directory: Directory | None = None
-        self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         """Address for clients."""
         return f"nats://{LOOPBACK}:{self.port}"
-
-    @property
-    def monitor_url(self) -> str | None:
-        """Address of the HTTP monitoring, or None."""
-        return None if self.monitor is None else f"http://{LOOPBACK}:{self.monitor}"
 
     @property
     def leaf_url(self) -> str | None:
@@ -289,12 +256,12 @@ class EmbeddedServer:
         """Start the server; yield between checks whether it is ready."""
         if self.running:
             return
-        binary = self._binary or find_binary()
+        binary = find_binary()
         directory = self._directory = self._directory or Directory(self._requested_directory)
         try:
             directory.write_config(self._configuration(directory))
             self._process = launch(binary, directory.config, directory.output, directory.lock)
-            yield from self._wait_ready(directory, time.monotonic() + self.start_timeout)
+            yield from self._wait_ready(directory, time.monotonic() + _START_TIMEOUT)
         except BaseException:
             self._abandon()
             raise
@@ -313,8 +280,6 @@ class EmbeddedServer:
             with suppress(ValueError, OSError):
                 ports = json.loads(path.read_text())
                 self.port = int(ports["nats"][0].rsplit(":", 1)[1])
-                if self.monitor is not None:
-                    self.monitor = int(ports["monitoring"][0].rsplit(":", 1)[1])
                 return self._read_leaf_port(directory)
         return False
 
@@ -327,27 +292,17 @@ class EmbeddedServer:
         return match is not None
 
     def _configuration(self, directory: Directory) -> str:
+        store = f"store_dir: {json.dumps(str(directory.path / 'store'))}"
+        if self.hub is not None:
+            store += f", domain: {json.dumps(self.name)}"
         lines = [
             f"host: {LOOPBACK}",
             f"port: {self.port or -1}",
             f"ports_file_dir: {json.dumps(str(directory.path))}",
             f"log_file: {json.dumps(str(directory.log))}",
             "logfile_size_limit: 16MB",
+            f"jetstream {{ {store} }}",
         ]
-        if self.monitor is not None:
-            lines.append(f'http: "{LOOPBACK}:{self.monitor or -1}"')
-        if self.max_payload is not None:
-            lines.append(f"max_payload: {self.max_payload}")
-            lines.append(f"max_pending: {max(64 << 20, 2 * self.max_payload)}")
-        if self.jetstream:
-            store = [f"store_dir: {json.dumps(str(directory.path / 'store'))}"]
-            if self.max_store is not None:
-                store.append(f"max_file_store: {self.max_store}")
-            if self.sync == "always":
-                store.append("sync_interval: always")
-            if self.hub is not None:
-                store.append(f"domain: {json.dumps(self.name)}")
-            lines.append("jetstream {" + ", ".join(store) + "}")
         return "\n".join([*lines, *self._leaf_node_lines(), *self.lines]) + "\n"
 
     def _leaf_node_lines(self) -> list[str]:

@@ -7,28 +7,27 @@ JetStream acknowledges in both directions:
     broker -> subscriber    MSG subject sid ack-subject size, payload          (HMSG with headers)
     subscriber -> broker    PUB ack-subject  0                                 (an empty body acknowledges)
 
-where ack-subject is $JS.ACK.stream.consumer.deliveries.sequence.sequence.nanoseconds.pending. The last two lines occur
-once per subscriber. Assumed: first delivery, no backlog (pending 0), one-digit subscription ids, the 56-character inbox
-of the Python client. Not included: pull requests, pings, redelivery, TLS, TCP and IP. Under these assumptions the sizes
+where ack-subject is $JS.ACK.stream.consumer.deliveries.sequence.sequence.nanoseconds.pending. Each subscriber adds the
+last two lines. Assumed: first delivery, no backlog (pending 0), one-digit subscription ids, the 56-character inbox of
+the Python client. Not included: pull requests, pings, redelivery, TLS, TCP and IP. Under these assumptions the sizes
 equal those exchanged by nats-server 2.15 and nats-py 2.16.
 
 >>> traffic = JetStream(stream="rooms", consumer="hvac").traffic("building.rooms", 12)
 >>> traffic
 Traffic(published=94, stored=101, delivered=98, acknowledged=69)
->>> link_bytes("building.rooms", 12, subscribers=3)
-753
+>>> link_bytes("building.rooms", 12)
+383
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
+from thinwire.brokers.nats.protocol_core import encode_headers
 from thinwire.errors import ConfigError
 
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _INBOX = "_INBOX." + "x" * 22 + "." + "x" * 26
 _REPLY_SID, _DELIVERY_SID = "1", "2"
 _NO_REPLY = ""
@@ -44,10 +43,6 @@ class Traffic(NamedTuple):
     delivered: int
     acknowledged: int
 
-    def total(self, subscribers: int = 1) -> int:
-        """Return the bytes on all sockets."""
-        return self.published + self.stored + subscribers * (self.delivered + self.acknowledged)
-
 
 @dataclass(frozen=True)
 class JetStream:
@@ -62,7 +57,7 @@ class JetStream:
     sequence: int = 1_000_000
     inbox: str = _INBOX
 
-    def traffic(self, subject: str, payload: int, headers: Mapping[str, str] = NO_HEADERS) -> Traffic:
+    def traffic(self, subject: str, payload: int, headers: Mapping[str, str] | None = None) -> Traffic:
         """Return the bytes of a message with a payload of this size."""
         if payload < 0:
             raise ConfigError("a payload has 0 bytes or more", payload=payload)
@@ -79,17 +74,14 @@ class JetStream:
         return f"$JS.ACK.{self.stream}.{self.consumer}.1.{self.sequence}.{self.sequence}.{_NANOSECONDS}.0"
 
 
-def link_bytes(subject: str, payload: int, headers: Mapping[str, str] = NO_HEADERS, subscribers: int = 1) -> int:
-    """Return the bytes of one message on the sockets of its publisher and its subscribers."""
-    if subscribers < 0:
-        raise ConfigError("0 subscribers or more", subscribers=subscribers)
-    return JetStream().traffic(subject, payload, headers).total(subscribers)
+def link_bytes(subject: str, payload: int) -> int:
+    """Return the bytes of one message on the sockets of its publisher and of one subscriber."""
+    return sum(JetStream().traffic(subject, payload))
 
 
-def _size(command: str, payload: int, headers: Mapping[str, str] = NO_HEADERS) -> int:
+def _size(command: str, payload: int, headers: Mapping[str, str] | None = None) -> int:
     """Return the bytes of a command and its body. With headers the command starts with H and has their size."""
     if not headers:
         return len(f"{command} {payload}".encode()) + _LINE + payload + _LINE
-    block = "NATS/1.0\r\n" + "".join(f"{name}: {text}\r\n" for name, text in headers.items()) + "\r\n"
-    size = len(block.encode())
+    size = len(encode_headers(headers))
     return len(f"H{command} {size} {size + payload}".encode()) + _LINE + size + payload + _LINE

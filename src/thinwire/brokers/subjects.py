@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from thinwire.errors import BadSubject
@@ -43,7 +44,7 @@ def check_subject(subject: str) -> None:
     """Raise `BadSubject` unless messages can be published under `subject`."""
     _check_tokens(subject)
     if not is_literal(subject):
-        raise BadSubject("a subject to publish under has no wildcards", subject=subject)
+        raise BadSubject("wildcards are only allowed in a pattern", subject=subject)
 
 
 def check_pattern(pattern: str) -> None:
@@ -55,8 +56,22 @@ def check_pattern(pattern: str) -> None:
 
 def _check_tokens(subject: str) -> None:
     if len(subject) > MAX_SUBJECT:
-        raise BadSubject("too long", subject=subject, length=len(subject), limit=MAX_SUBJECT)
+        raise BadSubject("longer than the limit", subject=subject, length=len(subject), limit=MAX_SUBJECT)
     if not all(subject.split(".")):
-        raise BadSubject("an empty token", subject=subject)
+        raise BadSubject("it has an empty token", subject=subject)
     if any(letter.isspace() or not letter.isprintable() for letter in subject):
-        raise BadSubject("a space or a control character", subject=subject)
+        raise BadSubject("it contains a space or a control character", subject=subject)
+
+
+class SubjectFilter(dict[str, bool]):
+    """Maps a subject to whether one of the patterns matches it; without patterns every subject matches. A cache."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            check_pattern(pattern)
+        self._patterns = tuple(patterns)
+
+    def __missing__(self, subject: str) -> bool:
+        found = not self._patterns or any(matches(pattern, subject) for pattern in self._patterns)
+        self[subject] = found
+        return found

@@ -41,7 +41,8 @@ def show_info(output: Output, path: Path, *, check: bool) -> None:
 
 
 def _describe_log(recording: Recording, log: str) -> dict[str, Any]:
-    span, times = recording.span(log), recording.times(log)
+    span, recorded = recording.span(log), recording.log(log)
+    times = recorded.times()
     begins, ends = (_iso(time) for time in times) if times is not None else (None, None)
     return {
         "log": log,
@@ -53,9 +54,9 @@ def _describe_log(recording: Recording, log: str) -> dict[str, Any]:
         "publishers": len({publisher_in(subject) for subject in recording.subjects(log, "*.*.>")}),
         "begins": begins,
         "ends": ends,
-        "gaps": recording.gaps(log),
+        "gaps": recorded.gaps(),
         "cuts": [
-            {"file": str(cut.file), "byte": cut.byte, "bytes": cut.bytes} for cut in recording.truncated_tails(log)
+            {"file": str(cut.file), "byte": cut.index.length, "bytes": cut.truncated} for cut in recorded.truncated
         ],
     }
 

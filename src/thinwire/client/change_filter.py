@@ -14,7 +14,7 @@ from typing import Any
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.codec.tolerance_vector import tick_size
 from thinwire.schema import Event, Kind, Property, Role, Schema, flatten
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 
 Values = tuple[Any, ...]
 

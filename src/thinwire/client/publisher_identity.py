@@ -14,7 +14,7 @@ from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import ask_subject, key_subject, log_of, publisher_subjects
 from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_metadata import TopicMetadata
-from thinwire.wire import place_in_round
+from thinwire.wire import read_key_frame
 
 CLAIM = b"claim"
 """request whether a publisher with this name runs; a running one answers with the same bytes"""
@@ -52,10 +52,10 @@ async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
 def read_incarnation(key: StoredMessage) -> int:
     """Return the incarnation of a key frame message; 0 if it is invalid."""
     try:
-        place = place_in_round(key.payload)
+        frame = read_key_frame(key.payload)
     except PeerFault:
         return 0
-    return place.incarnation if place is not None else 0
+    return frame.incarnation if frame is not None else 0
 
 
 async def read_last_events(broker: Broker, topic: TopicMetadata, publisher: str) -> dict[tuple[Any, ...], Event]:

@@ -22,7 +22,7 @@ from thinwire.codec.kernels.rule_table import is_integral
 from thinwire.codec.ticks import ABSENT
 from thinwire.codec.value_conversion import restorer, step_of
 from thinwire.schema import Kind, Property, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.schema.timestamps import ticks_per_second, to_ticks, writer
 
 Ints = npt.NDArray[np.int64]

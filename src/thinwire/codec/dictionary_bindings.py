@@ -71,7 +71,7 @@ class Bindings:
         codec = self._codec(binding)
         if codec is None:
             raise UnknownDictionary(slot=frame.slot, hash=binding.hash.hex())
-        return codec.unpack(frame.carried, MAX_FRAME)
+        return codec.unpack(frame.sent_body, MAX_FRAME)
 
     def _codec(self, binding: Binding) -> Codec | None:
         codec = self._codecs.get(binding.hash)

@@ -131,7 +131,7 @@ class FrameEncoder:
 
     def _introduce(self, introduction: Introduction) -> bytes:
         self.stream.sources += 1
-        self.stream.cells[VALUES] += len(self.stream.lanes)
+        self.stream.cells[VALUES] += len(self.stream.encodings)
         state = SourceState(introduction.dimensions, introduction.ordinal, introduction.state)
         parts = [state.encode()]
         for index, value in introduction.exceptions:

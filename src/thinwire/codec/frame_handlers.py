@@ -113,7 +113,7 @@ def _introduction(decoder_state: DecoderState, body: bytes, max_sources: int, ou
 def _heartbeat(decoder_state: DecoderState, beat: Heartbeat, out: list[Delivery]) -> None:
     if beat.sequence != decoder_state.sequence - 1:
         raise CorruptFrame("heartbeat of another position in the stream", sequence=beat.sequence)
-    for run in beat.silences:
+    for run in beat.suppressed:
         for row in range(run.first, run.first + run.sources):
             if decoder_state.expander.knows(row):
                 out += decoder_state.expand_suppressed(row, run.skip)

@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from thinwire.errors import DemandError
 from thinwire.schema import Kind, Property, Role
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.schema.timestamps import ticks_per_second
 from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 

@@ -15,7 +15,8 @@ buckets with values are stored, at most 292.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,31 +33,27 @@ TOP = math.ceil(math.log(CEILING / FLOOR) / _LOG_WIDTH) + 1
 """the bucket of values above CEILING; bucket 0 has values up to FLOOR"""
 
 
+@dataclass(repr=False, slots=True)
 class Histogram:
     """Counts of non-negative values in buckets of equal relative width.
 
     buckets: number of values by bucket; least, most: the smallest and the largest value, exactly
     """
 
-    __slots__ = ("buckets", "least", "most")
-
-    def __init__(
-        self, buckets: Mapping[int, int] | None = None, least: float = math.inf, most: float = -math.inf
-    ) -> None:
-        self.buckets = dict(buckets or {})
-        self.least = least
-        self.most = most
+    buckets: dict[int, int] = field(default_factory=dict)
+    least: float = math.inf
+    most: float = -math.inf
 
     @property
     def count(self) -> int:
         return sum(self.buckets.values())
 
-    def add(self, value: float, count: int = 1) -> None:
-        """Count a value `count` times."""
-        if not value >= 0 or count < 1:
-            raise LedgerError("a histogram counts non-negative numbers", value=value, count=count)
+    def add(self, value: float) -> None:
+        """Count a value."""
+        if not value >= 0:
+            raise LedgerError("a histogram counts non-negative numbers", value=value)
         bucket = _bucket(value)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
         self.least = min(self.least, value)
         self.most = max(self.most, value)
 
@@ -83,38 +80,29 @@ class Histogram:
         if not count:
             return None
         rank = max(1, math.ceil(share * count))
-        return self.least if rank == 1 else self.most if rank == count else self._at(rank)
+        return self.least if rank == 1 else self.most if rank == count else self._estimate(rank)
 
-    def copy(self) -> Histogram:
-        return Histogram(self.buckets, self.least, self.most)
-
-    def _at(self, rank: int) -> float:
-        seen = 0
+    def _estimate(self, rank: int) -> float:
+        """Return the middle of the bucket that contains the value of this rank."""
+        counted = 0
         for bucket in sorted(self.buckets):
-            seen += self.buckets[bucket]
-            if seen >= rank:
+            counted += self.buckets[bucket]
+            if counted >= rank:
                 break
         # The last bucket has no upper end and therefore no middle.
         middle = self.most if bucket == TOP else _middle(bucket)
         return min(max(middle, self.least), self.most)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Histogram):
-            return NotImplemented
-        return (self.buckets, self.least, self.most) == (other.buckets, other.least, other.most)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Histogram(count={self.count}, least={self.least}, most={self.most})"
 
 
-def merged(histograms: Iterable[Histogram]) -> Histogram:
+def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
     """Return the sum of histograms.
 
     >>> one, other = Histogram(), Histogram()
     >>> one.add(1.0); other.add(3.0)
-    >>> merged([one, other])
+    >>> merge_histograms([one, other])
     Histogram(count=2, least=1.0, most=3.0)
     """
     total = Histogram()

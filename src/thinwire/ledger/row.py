@@ -13,8 +13,8 @@ are stated in frame bytes.
 >>> temperature = Deviation()
 >>> temperature.add(error=0.4, bound=0.5)
 >>> temperature.add(error=0.6, bound=0.5)
->>> temperature.checked, temperature.broken, temperature.worst, round(temperature.ratio, 3)
-(2, 1, 0.6, 1.2)
+>>> temperature.broken, temperature.worst, round(temperature.ratio, 3)
+(1, 0.6, 1.2)
 
 A run counts in a `RowTally`, which returns the row.
 
@@ -23,25 +23,25 @@ A run counts in a `RowTally`, which returns the row.
 >>> tally.count(events=1, raw_bytes=885, suppressed_events=1)
 >>> tally.error("temperature", 0.4, bound=0.5)
 >>> tally.latency(0.003)
->>> tally.cpu("publisher", 0.25)
 >>> row = tally.row()
->>> row.events, row.bytes_per_event, row.error_max, row.cpu_seconds
-(2, 6.0, 0.8, {'publisher': 0.25})
+>>> row.events, row.bytes_per_event, row.error_max
+(2, 6.0, 0.8)
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thinwire.errors import LedgerError
-from thinwire.ledger import histogram
-from thinwire.ledger.histogram import Histogram
+from thinwire.ledger.histogram import Histogram, merge_histograms
 
 
 @dataclass
@@ -55,11 +55,6 @@ class Deviation:
     broken: int = 0
     worst: float = 0.0
     ratios: Histogram = field(default_factory=Histogram)
-
-    @property
-    def checked(self) -> int:
-        """Number of values that were compared."""
-        return self.ratios.count
 
     @property
     def ratio(self) -> float:
@@ -88,40 +83,19 @@ class Deviation:
         self.broken += int((error > bound).sum())
         self.worst = max(self.worst, float(error.max(initial=0.0)))
 
-    def copy(self) -> Deviation:
-        return Deviation(self.broken, self.worst, self.ratios.copy())
 
-
-def merged(deviations: Iterable[Deviation]) -> Deviation:
+def merge_deviations(deviations: Iterable[Deviation]) -> Deviation:
     """Return the sum of deviations."""
     parts = list(deviations)
     return Deviation(
         broken=sum(part.broken for part in parts),
         worst=max((part.worst for part in parts), default=0.0),
-        ratios=histogram.merged(part.ratios for part in parts),
+        ratios=merge_histograms(part.ratios for part in parts),
     )
 
 
 KEYS = ("run", "topic", "link", "class_", "role")
 """identify a row"""
-
-COUNTERS = (
-    "events",
-    "frames",
-    "messages",
-    "suppressed_values",
-    "suppressed_events",
-    "told_missing",
-    "rejected",
-    "raw_bytes",
-    "data_bytes",
-    "key_bytes",
-    "control_bytes",
-    "dictionary_bytes",
-    "link_bytes",
-    "stored_bytes",
-)
-"""counters of a row"""
 
 MANY = "*"
 """value of a key that differs between merged rows"""
@@ -175,7 +149,7 @@ class Row:
     @property
     def ratios(self) -> Histogram:
         """Errors divided by their bounds, of all properties."""
-        return histogram.merged(part.ratios for part in self.errors.values())
+        return merge_histograms(part.ratios for part in self.errors.values())
 
     @property
     def error_max(self) -> float | None:
@@ -193,6 +167,10 @@ class Row:
         return sum(part.broken for part in self.errors.values())
 
 
+COUNTERS = tuple(item.name for item in fields(Row) if item.type == "int")
+"""counters of a row"""
+
+
 def merge(rows: Iterable[Row]) -> Row:
     """Return the sum of rows: counters are added, histograms merged.
 
@@ -205,13 +183,13 @@ def merge(rows: Iterable[Row]) -> Row:
     parts = list(rows)
     if not parts:
         raise LedgerError("there are no rows to merge")
-    fields: dict[str, Any] = {key: _common(getattr(row, key) for row in parts) for key in KEYS}
-    fields |= {name: sum(getattr(row, name) for row in parts) for name in COUNTERS}
+    values: dict[str, Any] = {key: _common(getattr(row, key) for row in parts) for key in KEYS}
+    values |= {name: sum(getattr(row, name) for row in parts) for name in COUNTERS}
     return Row(
-        **fields,
-        errors={name: merged(parts) for name, parts in _by_name(row.errors for row in parts).items()},
-        latency_sent=histogram.merged(row.latency_sent for row in parts),
-        latency_virtual=histogram.merged(row.latency_virtual for row in parts),
+        **values,
+        errors={name: merge_deviations(parts) for name, parts in _by_name(row.errors for row in parts).items()},
+        latency_sent=merge_histograms(row.latency_sent for row in parts),
+        latency_virtual=merge_histograms(row.latency_virtual for row in parts),
         cpu_seconds={role: sum(parts) for role, parts in _by_name(row.cpu_seconds for row in parts).items()},
     )
 
@@ -233,16 +211,11 @@ class RowTally:
     """Counts the figures of one row. Rows are snapshots; counting can continue."""
 
     def __init__(self, run: str, topic: str = "", link: str = "", class_: str = "", role: str = "") -> None:
-        self.run = run
-        self.topic = topic
-        self.link = link
-        self.class_ = class_
-        self.role = role
-        self._counts = dict.fromkeys(COUNTERS, 0)
-        self._errors: dict[str, Deviation] = {}
+        self._keys = run, topic, link, class_, role
+        self._counts: dict[str, Any] = dict.fromkeys(COUNTERS, 0)
+        self._errors: dict[str, Deviation] = defaultdict(Deviation)
         self._sent = Histogram()
         self._virtual = Histogram()
-        self._cpu: dict[str, float] = {}
 
     def count(self, **amounts: int) -> None:
         """Add to counters by name. If one is invalid, none is changed."""
@@ -256,11 +229,7 @@ class RowTally:
 
     def error(self, name: str, error: float, bound: float) -> None:
         """Add the error of a value of a property, with its bound."""
-        self._deviation(name).add(error, bound)
-
-    def errors(self, name: str, errors: ArrayLike, bounds: ArrayLike) -> None:
-        """Add the errors of a column of values."""
-        self._deviation(name).add_many(errors, bounds)
+        self._errors[name].add(error, bound)
 
     def latency(self, seconds: float, *, virtual: bool = False) -> None:
         """Add the time from an event to its delivery. Virtual events have their own histogram."""
@@ -270,26 +239,12 @@ class RowTally:
         """Add the latencies of a column of events."""
         (self._virtual if virtual else self._sent).add_many(seconds)
 
-    def cpu(self, role: str, seconds: float) -> None:
-        """Add the CPU time of a role."""
-        if not seconds >= 0:
-            raise LedgerError("CPU time must be a non-negative number", role=role, seconds=seconds)
-        self._cpu[role] = self._cpu.get(role, 0.0) + seconds
-
     def row(self) -> Row:
         """Return the row of all figures so far."""
         return Row(
-            self.run,
-            self.topic,
-            self.link,
-            self.class_,
-            self.role,
+            *self._keys,
             **self._counts,
-            errors={name: deviation.copy() for name, deviation in self._errors.items()},
-            latency_sent=self._sent.copy(),
-            latency_virtual=self._virtual.copy(),
-            cpu_seconds=dict(self._cpu),
+            errors=deepcopy(dict(self._errors)),
+            latency_sent=deepcopy(self._sent),
+            latency_virtual=deepcopy(self._virtual),
         )
-
-    def _deviation(self, name: str) -> Deviation:
-        return self._errors.setdefault(name, Deviation())

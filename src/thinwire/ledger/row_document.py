@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from thinwire.errors import LedgerError
 from thinwire.ledger.histogram import TOP, Histogram
 from thinwire.ledger.row import COUNTERS, KEYS, Deviation, Row
 
+T = TypeVar("T")
+
 VERSION = 1
 
 _MAX_COUNT = (1 << 63) - 1
 _INFINITE = "infinite"
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 _NAMES = {key.rstrip("_"): key for key in KEYS}
 _HISTOGRAMS = ("latency_sent", "latency_virtual")
 _FIELDS = frozenset(("version", *_NAMES, *COUNTERS, "errors", *_HISTOGRAMS, "cpu_seconds"))
@@ -42,23 +45,23 @@ def to_document(row: Row) -> dict[str, Any]:
 
 def from_document(document: Any) -> Row:
     """Return the row. An invalid document raises `LedgerError` with the field."""
-    fields = _decode_mapping(document, "row")
+    fields = _require(dict, document, "row")
     version = fields.get("version")
     if version != VERSION:
         raise LedgerError("unknown version of the ledger", version=version, known=VERSION)
     _check_fields(fields, _FIELDS, "row")
-    values: dict[str, Any] = {key: _decode_text(fields.get(name, ""), name) for name, key in _NAMES.items()}
+    values: dict[str, Any] = {key: _require(str, fields.get(name, ""), name) for name, key in _NAMES.items()}
     values |= {name: _decode_count(fields.get(name, 0), name) for name in COUNTERS}
     values |= {name: _decode_histogram(fields.get(name, {}), name) for name in _HISTOGRAMS}
     return Row(
         **values,
         errors={
             name: _decode_deviation(value, name)
-            for name, value in _decode_mapping(fields.get("errors", {}), "errors").items()
+            for name, value in _require(dict, fields.get("errors", {}), "errors").items()
         },
         cpu_seconds={
             role: _decode_number(seconds, f"cpu_seconds.{role}")
-            for role, seconds in _decode_mapping(fields.get("cpu_seconds", {}), "cpu_seconds").items()
+            for role, seconds in _require(dict, fields.get("cpu_seconds", {}), "cpu_seconds").items()
         },
     )
 
@@ -70,7 +73,7 @@ def _encode_deviation(deviation: Deviation) -> dict[str, Any]:
 
 def _decode_deviation(value: Any, name: str) -> Deviation:
     field = f"errors.{name}"
-    fields = _decode_mapping(value, field)
+    fields = _require(dict, value, field)
     _check_fields(fields, {"broken", "worst", "ratios"}, field)
     return Deviation(
         _decode_count(fields.get("broken", 0), f"{field}.broken"),
@@ -91,12 +94,11 @@ def _encode_histogram(histogram: Histogram) -> dict[str, Any]:
 
 
 def _decode_histogram(value: Any, field: str) -> Histogram:
-    fields = _decode_mapping(value, field)
+    fields = _require(dict, value, field)
     _check_fields(fields, {"count", "least", "most", "buckets"}, field)
     count = _decode_count(fields.get("count", 0), f"{field}.count")
-    buckets = dict(
-        _decode_bucket(pair, f"{field}.buckets") for pair in _decode_list(fields.get("buckets", []), f"{field}.buckets")
-    )
+    pairs = _require(list, fields.get("buckets", []), f"{field}.buckets")
+    buckets = dict(_decode_bucket(pair, f"{field}.buckets") for pair in pairs)
     if sum(buckets.values()) != count:
         raise LedgerError("the buckets do not add up to the count", field=field, count=count)
     if not count:
@@ -135,21 +137,9 @@ def _decode_count(value: Any, field: str) -> int:
     return value
 
 
-def _decode_text(value: Any, field: str) -> str:
-    if not isinstance(value, str):
-        raise LedgerError("must be a text", field=field, given=value)
-    return value
-
-
-def _decode_list(value: Any, field: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise LedgerError("must be a list", field=field, given=value)
-    return value
-
-
-def _decode_mapping(value: Any, field: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise LedgerError("must be an object", field=field, given=value)
+def _require(kind: type[T], value: Any, field: str) -> T:
+    if not isinstance(value, kind):
+        raise LedgerError(f"must be {_KINDS[kind]}", field=field, given=value)
     return value
 
 

@@ -6,10 +6,12 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.schema.class_schema import from_class
+    from thinwire.schema.custom_kind import CustomKind, register_kind
     from thinwire.schema.event import Event, flatten, nest
     from thinwire.schema.evolution import SchemaChange, SchemaProjection, changes, compatible
     from thinwire.schema.inference import Inference, explain, infer
-    from thinwire.schema.property import Kind, Property, Role
+    from thinwire.schema.kind import Kind
+    from thinwire.schema.property import Property, Role
     from thinwire.schema.schema import Schema, is_opaque, opaque
     from thinwire.schema.turtle import from_turtle, to_turtle
 else:
@@ -17,16 +19,19 @@ else:
         __name__,
         {
             "class_schema": "from_class",
+            "custom_kind": "CustomKind register_kind",
             "event": "Event flatten nest",
             "evolution": "SchemaChange SchemaProjection changes compatible",
             "inference": "Inference explain infer",
-            "property": "Kind Property Role",
+            "kind": "Kind",
+            "property": "Property Role",
             "schema": "Schema is_opaque opaque",
             "turtle": "from_turtle to_turtle",
         },
     )
 
 __all__ = [
+    "CustomKind",
     "Event",
     "Inference",
     "Kind",
@@ -45,5 +50,6 @@ __all__ = [
     "is_opaque",
     "nest",
     "opaque",
+    "register_kind",
     "to_turtle",
 ]

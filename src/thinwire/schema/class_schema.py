@@ -43,7 +43,8 @@ from typing import (
 )
 
 from thinwire.errors import SchemaError
-from thinwire.schema.property import Kind, Property, Role
+from thinwire.schema.kind import Kind
+from thinwire.schema.property import Property, Role
 from thinwire.schema.schema import Schema
 
 Step = Fraction | float | int | str | None

@@ -26,7 +26,8 @@ from typing import Any
 
 from thinwire.errors import SchemaError
 from thinwire.schema.event import Event
-from thinwire.schema.property import Kind, Property, Role
+from thinwire.schema.kind import Kind
+from thinwire.schema.property import Property, Role
 from thinwire.schema.schema import Schema
 
 OTHER_NAME = "Publish it as another property, beside the old one."
@@ -150,7 +151,10 @@ def _meaning_changes(old: Property, new: Property) -> Iterator[SchemaChange]:
 
 
 def _kind_changes(old: Property, new: Property) -> Iterator[SchemaChange]:
-    if old.kind is not new.kind:
+    if old.custom_kind != new.custom_kind:
+        detail = f"custom kind was {_format(old.custom_kind)}, is {_format(new.custom_kind)}"
+        yield SchemaChange(old.name, "replaced", detail, OTHER_NAME)
+    elif old.kind is not new.kind:
         yield _kind_change(old, new)
     elif old.kind is Kind.TIMESTAMP and (old.form or "epoch") != (new.form or "epoch"):
         yield SchemaChange(old.name, "replaced", f"the form was {old.form}, is {new.form}", OTHER_NAME)

@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from thinwire.errors import SchemaError
+from thinwire.schema.kind import Kind
 from thinwire.schema.kind_detection import (
     Column,
     DetectedKind,
@@ -29,7 +30,7 @@ from thinwire.schema.kind_detection import (
     read_columns,
     widen_range,
 )
-from thinwire.schema.property import Kind, Property, Role
+from thinwire.schema.property import Property, Role
 from thinwire.schema.schema import IDENTIFYING_KINDS, Schema
 
 

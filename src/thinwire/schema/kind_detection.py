@@ -21,7 +21,8 @@ from itertools import islice
 from typing import Any
 
 from thinwire.errors import ConfigError, SchemaError, WrongType
-from thinwire.schema.property import MAX_ARRAY, Kind
+from thinwire.schema.kind import Kind
+from thinwire.schema.property import MAX_ARRAY
 from thinwire.schema.timestamps import form_of
 
 MAX_DEPTH = 8

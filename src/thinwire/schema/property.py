@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from thinwire.errors import SchemaError
+from thinwire.schema.custom_kind import NAME, find_custom_kind, kind_names
+from thinwire.schema.kind import Kind
 from thinwire.schema.timestamps import check_form
 
 
@@ -24,29 +26,6 @@ class Role(StrEnum):
     MEASUREMENT = "measurement"
     """an observed value"""
 
-
-class Kind(StrEnum):
-    """The kind of a value; it determines how the value is encoded."""
-
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    NUMBER = "number"
-    """fixed point: a multiple of a declared step"""
-    FLOAT = "float"
-    """any double, without a step: held or sent, never predicted"""
-    ENUM = "enum"
-    STRING = "string"
-    TIMESTAMP = "timestamp"
-    GEO = "geo"
-    """a position: `[latitude, longitude]` in degrees"""
-    ARRAY = "array"
-    """a fixed number of numbers, such as a lidar scan"""
-    OPAQUE = "opaque"
-    """bytes, or any JSON value"""
-
-
-TOLERANT_KINDS = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.TIMESTAMP, Kind.GEO, Kind.ARRAY})
-"""kinds that can have a tolerance"""
 
 MAX_NAME = 256
 MAX_MEMBERS = 65_535
@@ -73,6 +52,7 @@ class Property:
     period: number of events after which values repeat, for the seasonal predictor
     confidential: never leaves the publisher
     static: a fact about the source, stored once in the registry; events contain a reference to it
+    custom_kind: name of the `CustomKind` whose values publishers and subscribers use; `kind` is then its base
 
     >>> Property("temperature", Kind.NUMBER, step="0.1", minimum=0, maximum=50).step
     Fraction(1, 10)
@@ -94,6 +74,7 @@ class Property:
     period: int | None = None
     confidential: bool = False
     static: bool = False
+    custom_kind: str | None = None
 
     def __init__(
         self,
@@ -114,8 +95,15 @@ class Property:
         period: int | None = None,
         confidential: bool = False,
         static: bool = False,
+        custom_kind: str | None = None,
     ) -> None:
-        converted = {"kind": _member(Kind, kind, name), "role": _member(Role, role, name), "step": _exact(step, name)}
+        if kind not in list(Kind) and (custom := find_custom_kind(kind)) is not None:
+            kind, custom_kind, step = custom.base, kind, custom.step if step is None else step
+        converted = {
+            "kind": _member(Kind, kind, name, kind_names()),
+            "role": _member(Role, role, name, [role.value for role in Role]),
+            "step": _exact(step, name),
+        }
         arguments = {**locals(), **converted, "members": tuple(members)}
         for field in fields(Property):
             object.__setattr__(self, field.name, arguments[field.name])
@@ -141,11 +129,10 @@ class Property:
         return cls(**document)
 
 
-def _member(kinds: type[Kind] | type[Role], value: str, name: str) -> Kind | Role:
+def _member(kinds: type[Kind] | type[Role], value: str, name: str, choices: list[str]) -> Kind | Role:
     try:
         return kinds(value)
     except ValueError:
-        choices = [member.value for member in kinds]
         raise SchemaError(f"unknown {kinds.__name__.lower()} {value!r}", property=name, choices=choices) from None
 
 
@@ -198,6 +185,11 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     *((field, "a whole number", _is_count) for field in ("length", "period")),
     *((field, "a finite number", _is_real) for field in ("minimum", "maximum", "idle_band")),
     *((field, "true or false", lambda value: isinstance(value, bool)) for field in _FLAGS),
+    (
+        "custom_kind",
+        "up to 64 lower-case letters, digits and '_.-'",
+        lambda value: _is_text(value) and NAME.fullmatch(value) is not None,
+    ),
     ("members", "a list of texts", lambda value: all(map(_is_text, value))),
 )
 

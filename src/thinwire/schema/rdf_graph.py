@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from thinwire.errors import SchemaError
-from thinwire.schema.property import Kind
+from thinwire.schema.kind import Kind
 
 TW = "https://thinwire.dev/ns#"
 SO = "https://schema.org/"

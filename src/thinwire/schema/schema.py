@@ -17,7 +17,8 @@ from hashlib import sha256
 from typing import Any
 
 from thinwire.errors import SchemaError, UnknownProperty
-from thinwire.schema.property import MAX_NAME, Kind, Property, Role
+from thinwire.schema.kind import Kind
+from thinwire.schema.property import MAX_NAME, Property, Role
 
 MAX_PROPERTIES = 1_024
 IDENTIFYING_KINDS = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})

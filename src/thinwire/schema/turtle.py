@@ -36,7 +36,19 @@ _ROLES = {TW + role.value: role for role in Role}
 _SCHEMA_TERMS = frozenset({"name", "version", "property"})
 _RANGE_TERMS = frozenset({"step", "minValue", "maxValue"})
 _MODEL_TERMS = {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
-_OWN_TERMS = {"order", "role", "members", "closed", "form", "length", "idleBand", "period", "confidential", "static"}
+_OWN_TERMS = {
+    "order",
+    "role",
+    "members",
+    "closed",
+    "form",
+    "length",
+    "idleBand",
+    "period",
+    "confidential",
+    "static",
+    "customKind",
+}
 _PROPERTY_TERMS = frozenset(_MODEL_TERMS | _OWN_TERMS)
 
 
@@ -116,6 +128,7 @@ def _details(node: Node) -> dict[str, Any]:
         "period": node.integer("period"),
         "confidential": node.flag("confidential"),
         "static": node.flag("static"),
+        "custom_kind": node.text("customKind"),
     }
 
 
@@ -146,7 +159,8 @@ def _facts(p: Property, order: int) -> Iterator[tuple[str, str]]:
         yield "tw:valueSpecification", f"[ {' ; '.join(('a so:QuantitativeValue', *limits))} ]"
     if p.members:
         yield "tw:members", f"( {' '.join(map(_literal, p.members))} )"
-    for word, value in (("form", p.form), ("length", p.length), ("idleBand", p.idle_band), ("period", p.period)):
+    hints = {"form": p.form, "length": p.length, "idleBand": p.idle_band, "period": p.period}
+    for word, value in (hints | {"customKind": p.custom_kind}).items():
         if value is not None:
             yield f"tw:{word}", _literal(value) if isinstance(value, str) else repr(value)
     for word, flag in (("closed", p.closed), ("confidential", p.confidential), ("static", p.static)):

@@ -1,7 +1,8 @@
 """Faults at given times: broker outages, lost connections, and processes that are paused, killed and restarted.
 
 A process of a fault script is an async function that runs as a task and connects to the memory broker under the name of
-the process. A script is a list, written by hand or drawn from a seed, and is printed as it is written.
+the process. A script is a list of faults, written by hand or drawn from a seed. The repr of a fault is the call that
+creates it.
 
 >>> import thinwire as tw
 >>> from thinwire.testing import run

@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from thinwire.analysis.guarantee_check import number_error
+from thinwire.analysis.guarantee_check import number_error, value_error
 from thinwire.codec import Demand
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import GuaranteeViolated
 from thinwire.ledger import RowTally
-from thinwire.schema import Event, Schema
+from thinwire.schema import Event, Kind, Property, Schema
 
 
 class GuaranteeChecker:
@@ -38,28 +38,28 @@ class GuaranteeChecker:
         self.worst = 0.0
         self.first_breach = ""
         self._tally = tally
-        self._tolerance = {p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire}
-        self._names = [p.name for p in schema.dimensions]
+        self._tolerances = [(p, float(tolerance_of(schema, p, demand))) for p in schema.wire]
+        self._dimensions = [p.name for p in schema.dimensions]
         self._pending: dict[tuple[Any, ...], deque[Mapping[str, Any]]] = {}
         self._ordinals: dict[tuple[Any, ...], int] = {}
 
     def sent(self, event: Mapping[str, Any]) -> None:
         """Record a published event."""
-        source = tuple(event[name] for name in self._names)
+        source = tuple(event[name] for name in self._dimensions)
         self._pending.setdefault(source, deque()).append(event)
 
-    def delivered(self, virtual: Event) -> None:
+    def delivered(self, event: Event) -> None:
         """Check a delivered event: it must be the next of its source and within its bound."""
-        pending = self._pending.get(virtual.source)
-        ordinal = self._ordinals.get(virtual.source, 0) + 1
-        self._ordinals[virtual.source] = ordinal
-        if not pending or virtual.ordinal != ordinal:
-            self._add_breach(f"event {virtual.ordinal} of {virtual.source}, expected {ordinal}")
+        pending = self._pending.get(event.source)
+        ordinal = self._ordinals.get(event.source, 0) + 1
+        self._ordinals[event.source] = ordinal
+        if not pending or event.ordinal != ordinal:
+            self._add_breach(f"event {event.ordinal} of {event.source}, expected {ordinal}")
             return
         self.checked += 1
         actual = pending.popleft()
-        if virtual != actual or self._tally is not None:
-            self._compare(virtual, actual)
+        if event != actual or self._tally is not None:
+            self._compare(event, actual)
 
     @property
     def missing(self) -> int:
@@ -77,26 +77,28 @@ class GuaranteeChecker:
             facts = {"schema": self.schema.name, "broken": self.broken, "missing": self.missing}
             raise GuaranteeViolated(self.first_breach, **facts)
 
-    def _compare(self, virtual: Event, actual: Mapping[str, Any]) -> None:
-        for name, tolerance in self._tolerance.items():
-            bound = virtual.bound.get(name)
-            error = _value_error(virtual.get(name), actual.get(name))
+    def _compare(self, event: Event, actual: Mapping[str, Any]) -> None:
+        for p, tolerance in self._tolerances:
+            bound = event.bound.get(p.name)
+            error = _error(p, event.get(p.name), actual.get(p.name))
             if bound is None or bound > tolerance or error > bound:
-                self._add_breach(f"{name} off by {error:g}, bound {bound}, tolerance {tolerance:g}")
+                self._add_breach(f"{p.name} differs by {error:g}, bound {bound}, tolerance {tolerance:g}")
             if bound:
                 self.worst = max(self.worst, error / bound)
             if self._tally is not None:
-                self._tally.error(name, error, bound or 0.0)
+                self._tally.error(p.name, error, bound or 0.0)
 
     def _add_breach(self, text: str) -> None:
         self.broken += 1
         self.first_breach = self.first_breach or text
 
 
-def _value_error(delivered: Any, actual: Any) -> float:
-    """Return the distance of two values; infinite for different values that are not numbers."""
+def _error(p: Property, delivered: Any, actual: Any) -> float:
+    """Return the distance of two values; infinite for different values without a distance."""
     if delivered == actual:
         return 0.0
+    if p.kind in (Kind.GEO, Kind.ARRAY):
+        return value_error(p, delivered, actual)
     if not _is_number(delivered) or not _is_number(actual):
         return float("inf")
     return number_error(delivered, actual)

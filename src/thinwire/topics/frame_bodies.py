@@ -53,7 +53,7 @@ class UnpackedBodies(Sequence[bytes]):
             return UnpackedBodies(self._frames[index])
         frame, codec = self._frames[index]
         try:
-            return frame.body if codec is None else codec.unpack(frame.carried, MAX_FRAME)
+            return frame.body if codec is None else codec.unpack(frame.sent_body, MAX_FRAME)
         except PeerFault:
             return b""
 

@@ -2,7 +2,7 @@
 
 from thinwire.wire.control_frames import Binding, Heartbeat, PredictorChange, Request, SuppressedRun, Switch
 from thinwire.wire.frame import WIRE_VERSION, Frame, FrameKind, join, read, seal, split
-from thinwire.wire.key_frame import KeyFrame, RoundPlace, SourceState, begins_round, bindings_in, place_in_round
+from thinwire.wire.key_frame import KeyFrame, SourceState, begins_round, bindings_in, read_key_frame
 from thinwire.wire.partial_event import EncodingKind, ExplicitValues, PartialEvent, encoding_kinds_of
 from thinwire.wire.stream_state import StreamState
 
@@ -18,7 +18,6 @@ __all__ = [
     "PartialEvent",
     "PredictorChange",
     "Request",
-    "RoundPlace",
     "SourceState",
     "StreamState",
     "SuppressedRun",
@@ -27,8 +26,8 @@ __all__ = [
     "bindings_in",
     "encoding_kinds_of",
     "join",
-    "place_in_round",
     "read",
+    "read_key_frame",
     "seal",
     "split",
 ]

@@ -89,10 +89,7 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
     if end > len(data):
         raise CorruptFrame("a text longer than its frame", length=size >> 1)
     plain = inflate(data[at:end], MAX_EXACT) if size & 1 else data[at:end]
-    try:
-        return plain.decode("utf-8"), end
-    except UnicodeDecodeError as problem:
-        raise CorruptFrame(f"text is not UTF-8: {problem}") from None
+    return exact_value.decode_text(plain), end
 
 
 def write_array(code: tuple[bool, list[Any]]) -> bytes:
@@ -134,19 +131,19 @@ _MAX_FIELD_BYTES = 17
 _FLOAT_FIELD = 6
 
 
-def encode(partial: PartialEvent, link: StreamState) -> bytes:
+def encode(partial: PartialEvent, stream: StreamState) -> bytes:
     """Encode a partial event and advance the stream state."""
-    levels = link.cells
-    lanes = link.lanes
-    acc = 1
-    if levels[SOURCES] > 1:
-        acc = _put(acc, zigzag(partial.source - levels[LAST_ALIAS] - 1), levels, ALIAS)
-        levels[LAST_ALIAS] = partial.source
-    acc = _put(acc, partial.skip, levels, SKIP)
-    bits, width = encode_mask(partial.mask, len(lanes))
+    cells = stream.cells
+    encodings = stream.encodings
+    acc = 1  # keeps leading zeros; removed by `_finish`
+    if cells[SOURCES] > 1:
+        acc = _append_code(acc, zigzag(partial.source - cells[LAST_ALIAS] - 1), cells, ALIAS)
+        cells[LAST_ALIAS] = partial.source
+    acc = _append_code(acc, partial.skip, cells, SKIP)
+    bits, width = encode_mask(partial.mask, len(encodings))
     acc = acc << width | bits
     if partial.exceptions:
-        bits, width = encode_mask(partial.exceptions, len(lanes))
+        bits, width = encode_mask(partial.exceptions, len(encodings))
         acc = acc << width | bits
     tail: list[bytes] = []
     mask = partial.mask
@@ -154,38 +151,38 @@ def encode(partial: PartialEvent, link: StreamState) -> bytes:
         low = mask & -mask
         mask ^= low
         index = low.bit_length() - 1
-        lane = lanes[index]
+        encoding = encodings[index]
         if low & partial.exceptions:
             tail.append(exact_value.encode(code))
-        elif lane is EncodingKind.TICK:
-            level = levels[FIRST + index]
+        elif encoding is EncodingKind.TICK:
+            level = cells[FIRST + index]
             k = (level >> 5).bit_length()
             v = code + (1 << k)
             acc = acc << 2 * v.bit_length() - 1 - k | v
-            levels[FIRST + index] = adapt(level, code)
-        elif lane is not EncodingKind.FLAG:
-            acc = _put_other(acc, lane, code, index, link, tail)
+            cells[FIRST + index] = adapt(level, code)
+        elif encoding is not EncodingKind.FLAG:
+            acc = _append_other(acc, encoding, code, index, stream, tail)
     return _finish(acc, tail)
 
 
-def decode(body: bytes, exceptional: bool, link: StreamState) -> PartialEvent:
+def decode(body: bytes, exceptional: bool, stream: StreamState) -> PartialEvent:
     """Decode a partial event and advance the stream state."""
     try:
-        return _decode(body, exceptional, link)
+        return _decode(body, exceptional, stream)
     except ValueError:  # a negative shift: the bits ran out
         raise CorruptFrame("body ends in the middle of a field", length=len(body)) from None
 
 
-def _decode(body: bytes, exceptional: bool, link: StreamState) -> PartialEvent:
-    levels, lanes = link.cells, link.lanes
-    head = body[: _MAX_FIELD_BYTES * (2 * len(lanes) + 4)]
-    source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, levels)
-    skip, bits, left = _take(bits, left, levels, SKIP)
-    mask, left = decode_mask(bits, left, len(lanes))
+def _decode(body: bytes, exceptional: bool, stream: StreamState) -> PartialEvent:
+    cells, encodings = stream.cells, stream.encodings
+    head = body[: _MAX_FIELD_BYTES * (2 * len(encodings) + 4)]
+    source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, cells)
+    skip, bits, left = _take_code(bits, left, cells, SKIP)
+    mask, left = decode_mask(bits, left, len(encodings))
     bits &= (1 << left) - 1
     exceptions = 0
     if exceptional:
-        exceptions, left = decode_mask(bits, left, len(lanes))
+        exceptions, left = decode_mask(bits, left, len(encodings))
         bits &= (1 << left) - 1
     codes: list[Any] = []
     rest = mask
@@ -193,85 +190,87 @@ def _decode(body: bytes, exceptional: bool, link: StreamState) -> PartialEvent:
         low = rest & -rest
         rest ^= low
         index = low.bit_length() - 1
-        lane = lanes[index]
-        if low & exceptions or lane is EncodingKind.FLAG or lane >= EncodingKind.ARRAY:
+        encoding = encodings[index]
+        if low & exceptions or encoding is EncodingKind.FLAG or encoding >= EncodingKind.ARRAY:
             codes.append(None)
-        elif lane is EncodingKind.TICK:
-            level = levels[FIRST + index]
+        elif encoding is EncodingKind.TICK:
+            level = cells[FIRST + index]
             k = (level >> 5).bit_length()
             width = left - bits.bit_length() + 1 + k
             left -= 2 * width - 1 - k
             v = bits >> left
             bits ^= v << left
             v -= 1 << k
-            levels[FIRST + index] = adapt(level, v)
+            cells[FIRST + index] = adapt(level, v)
             codes.append(v)
         else:
-            code, bits, left = _take_other(bits, left, lane, index, link)
+            code, bits, left = _take_other(bits, left, encoding, index, stream)
             codes.append(code)
     padding = left % 8
     if bits >> (left - padding):
         raise CorruptFrame("padding is not zero")
-    if mask & (exceptions | link.tail_mask):
-        _read_tail(body, len(head) - left // 8, mask, exceptions, codes, link)
+    if mask & (exceptions | stream.tail_mask):
+        _read_tail(body, len(head) - left // 8, mask, exceptions, codes, stream)
     elif len(head) - left // 8 != len(body):
         raise CorruptFrame("bytes after the last field", length=len(body))
     return PartialEvent(source, skip, mask, exceptions, codes)
 
 
-def _take_source(bits: int, left: int, levels: array[int]) -> tuple[int, int, int]:
-    if levels[SOURCES] <= 1:
+def _take_source(bits: int, left: int, cells: array[int]) -> tuple[int, int, int]:
+    if cells[SOURCES] <= 1:
         return 0, bits, left
-    code, bits, left = _take(bits, left, levels, ALIAS)
-    source = levels[LAST_ALIAS] + 1 + unzigzag(code)
-    if not 0 <= source < levels[SOURCES]:
-        raise CorruptFrame("unknown alias", alias=source, sources=levels[SOURCES])
-    levels[LAST_ALIAS] = source
+    code, bits, left = _take_code(bits, left, cells, ALIAS)
+    source = cells[LAST_ALIAS] + 1 + unzigzag(code)
+    if not 0 <= source < cells[SOURCES]:
+        raise CorruptFrame("unknown alias", alias=source, sources=cells[SOURCES])
+    cells[LAST_ALIAS] = source
     return source, bits, left
 
 
-def _put(acc: int, code: int, levels: array[int], field: int) -> int:
-    level = levels[field]
+def _append_code(acc: int, code: int, cells: array[int], field: int) -> int:
+    level = cells[field]
     k = (level >> 5).bit_length()
     v = code + (1 << k)
-    levels[field] = adapt(level, code)
+    cells[field] = adapt(level, code)
     return acc << 2 * v.bit_length() - 1 - k | v
 
 
-def _take(bits: int, left: int, levels: array[int], field: int) -> tuple[int, int, int]:
-    level = levels[field]
+def _take_code(bits: int, left: int, cells: array[int], field: int) -> tuple[int, int, int]:
+    level = cells[field]
     k = (level >> 5).bit_length()
     width = left - bits.bit_length() + 1 + k
     left -= 2 * width - 1 - k
     v = bits >> left
     code = v - (1 << k)
-    levels[field] = adapt(level, code)
+    cells[field] = adapt(level, code)
     return code, bits ^ v << left, left
 
 
-def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: StreamState, tail: list[bytes]) -> int:
-    if lane is EncodingKind.FLOAT:
+def _append_other(
+    acc: int, encoding: EncodingKind, code: Any, index: int, stream: StreamState, tail: list[bytes]
+) -> int:
+    if encoding is EncodingKind.FLOAT:
         zeros: int = (code & -code).bit_length() - 1
         digits: int = code >> zeros
         width = digits.bit_length()
         return ((acc << _FLOAT_FIELD | zeros) << _FLOAT_FIELD | width - 1) << width | digits
-    if lane is EncodingKind.GEO:
-        acc = _put(acc, code[0], link.cells, FIRST + index)
-        return _put(acc, code[1], link.cells, FIRST + index)
-    if lane is EncodingKind.TEXT:
-        table = link.tables[index]
+    if encoding is EncodingKind.GEO:
+        acc = _append_code(acc, code[0], stream.cells, FIRST + index)
+        return _append_code(acc, code[1], stream.cells, FIRST + index)
+    if encoding is EncodingKind.TEXT:
+        table = stream.tables[index]
         assert table is not None
-        position = table.place(code)
+        position = table.index_of(code)
         if position is None:
-            tail.append(write_text(code, deflate=not link.whole_texts))
+            tail.append(write_text(code, deflate=not stream.whole_texts))
             table.remember(code)
-        return _put(acc, 0 if position is None else position + 1, link.cells, FIRST + index)
-    tail.append(write_array(code) if lane is EncodingKind.ARRAY else write_blob(code))
+        return _append_code(acc, 0 if position is None else position + 1, stream.cells, FIRST + index)
+    tail.append(write_array(code) if encoding is EncodingKind.ARRAY else write_blob(code))
     return acc
 
 
-def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: StreamState) -> tuple[Any, int, int]:
-    if lane is EncodingKind.FLOAT:
+def _take_other(bits: int, left: int, encoding: EncodingKind, index: int, stream: StreamState) -> tuple[Any, int, int]:
+    if encoding is EncodingKind.FLOAT:
         left -= 2 * _FLOAT_FIELD
         zeros = bits >> left + _FLOAT_FIELD
         width = (bits >> left & 63) + 1
@@ -280,35 +279,35 @@ def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: Stre
         if zeros + width > 64:
             raise CorruptFrame("a float of more than 64 bits", zeros=zeros, width=width)
         return (bits >> left) << zeros, bits & (1 << left) - 1, left
-    code, bits, left = _take(bits, left, link.cells, FIRST + index)
-    if lane is EncodingKind.GEO:
-        second, bits, left = _take(bits, left, link.cells, FIRST + index)
+    code, bits, left = _take_code(bits, left, stream.cells, FIRST + index)
+    if encoding is EncodingKind.GEO:
+        second, bits, left = _take_code(bits, left, stream.cells, FIRST + index)
         return (code, second), bits, left
-    table = link.tables[index]
+    table = stream.tables[index]
     assert table is not None
     return (None if code == 0 else table.text(code - 1)), bits, left
 
 
-def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any], link: StreamState) -> None:
+def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any], stream: StreamState) -> None:
     position = 0
     while mask:
         low = mask & -mask
         mask ^= low
         index = low.bit_length() - 1
-        lane = link.lanes[index]
+        encoding = stream.encodings[index]
         if low & exceptions:
             codes[position], at = exact_value.decode(body, at)
-        elif lane is EncodingKind.TEXT and codes[position] is None:
+        elif encoding is EncodingKind.TEXT and codes[position] is None:
             text, at = read_text(body, at)
-            table = link.tables[index]
+            table = stream.tables[index]
             assert table is not None
-            if table.place(text) is not None:
+            if table.index_of(text) is not None:
                 raise CorruptFrame("a text of the table is sent again", text=text)
             table.remember(text)
             codes[position] = text
-        elif lane is EncodingKind.ARRAY:
+        elif encoding is EncodingKind.ARRAY:
             codes[position], at = read_array(body, at)
-        elif lane is EncodingKind.OPAQUE:
+        elif encoding is EncodingKind.OPAQUE:
             codes[position], at = read_blob(body, at, MAX_EXACT)
         position += 1
     if at != len(body):

@@ -30,14 +30,14 @@ class Heartbeat(NamedTuple):
 
     sequence: int
     watermark: int
-    silences: tuple[SuppressedRun, ...]
+    suppressed: tuple[SuppressedRun, ...]
 
     def encode(self) -> bytes:
         parts = [varint.write(self.sequence), varint.write_signed(self.watermark)]
         at = 0
-        for silence in self.silences:
-            parts += (varint.write(silence.first - at), varint.write(silence.sources), varint.write(silence.skip))
-            at = silence.first + silence.sources
+        for run in self.suppressed:
+            parts += (varint.write(run.first - at), varint.write(run.sources), varint.write(run.skip))
+            at = run.first + run.sources
         return b"".join(parts)
 
     @classmethod
@@ -45,7 +45,7 @@ class Heartbeat(NamedTuple):
         """Decode a heartbeat of a stream with `sources` sources."""
         sequence, at = varint.read(body, 0)
         watermark, at = varint.read_signed(body, at)
-        silences: list[SuppressedRun] = []
+        runs: list[SuppressedRun] = []
         source = events = 0
         while at < len(body):
             gap, at = varint.read(body, at)
@@ -53,12 +53,12 @@ class Heartbeat(NamedTuple):
             skip, at = varint.read(body, at)
             if not 0 < skip <= MAX_SKIP or not count or source + gap + count > sources:
                 raise CorruptFrame("invalid run of suppressed events", count=count, skip=skip)
-            silences.append(SuppressedRun(source + gap, count, skip))
+            runs.append(SuppressedRun(source + gap, count, skip))
             source += gap + count
             events += count * skip
             if events > MAX_SUPPRESSED:
                 raise CorruptFrame("too many suppressed events in a heartbeat", events=events, limit=MAX_SUPPRESSED)
-        return cls(sequence, watermark, tuple(silences))
+        return cls(sequence, watermark, tuple(runs))
 
 
 class PredictorChange(NamedTuple):

@@ -51,7 +51,8 @@ def decode(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
     if tag == _DOUBLE:
         return _double(data, at)
     if tag == _TEXT:
-        return _text(data, at)
+        text, at = varint.read_blob(data, at, MAX_EXACT)
+        return decode_text(text), at
     if tag == _BYTES:
         return varint.read_blob(data, at, MAX_EXACT)
     if tag == _LIST and depth < _MAX_DEPTH:
@@ -68,10 +69,10 @@ def _double(data: bytes, at: int) -> tuple[float, int]:
     return value, at + 8
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    blob, at = varint.read_blob(data, at, MAX_EXACT)
+def decode_text(text: bytes) -> str:
+    """Decode UTF-8; raise `CorruptFrame` if it is invalid."""
     try:
-        return blob.decode("utf-8"), at
+        return text.decode("utf-8")
     except UnicodeDecodeError as problem:
         raise CorruptFrame(f"text is not UTF-8: {problem}") from None
 

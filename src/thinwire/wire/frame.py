@@ -138,16 +138,17 @@ class Frame(NamedTuple):
 
         A body packed with a dictionary is unpacked by the stream decoder, which has the bindings.
         """
-        return self.carried if self.slot is None else unpack(self.carried, self.slot, MAX_FRAME)
+        return self.sent_body if self.slot is None else unpack(self.sent_body, self.slot, MAX_FRAME)
 
     @property
-    def carried(self) -> bytes:
-        """The body as sent."""
+    def sent_body(self) -> bytes:
+        """The body as sent, which may be packed."""
         return self.raw[self.header_size :]
 
     def chain_after(self, chain: int) -> int:
         """Return the running check after this frame; its low byte must equal `check`."""
-        return _crc(self.raw, self.header_size, chain)
+        size = self.header_size
+        return crc32(self.raw[size:], crc32(self.raw[: size - 1], chain))
 
     @property
     def header_size(self) -> int:
@@ -192,10 +193,6 @@ def read(raw: bytes) -> Frame:
         raise CorruptFrame("header cut off", length=len(raw))
     slot = raw[1] if packed else None
     return Frame(head & 0x0F, head >> 6, wide, slot, int.from_bytes(raw[at:end], "big"), raw[end], raw)
-
-
-def _crc(raw: bytes, header_size: int, chain: int) -> int:
-    return crc32(raw[header_size:], crc32(raw[: header_size - 1], chain))
 
 
 MAX_MESSAGE = 8 << 20

@@ -1,8 +1,8 @@
 """Key frames: the full state of some sources and of the stream.
 
-A key frame round contains the state of every source in chunks of bounded size. A reader can start at any chunk: it
-contains the incarnation, the full sequence, schema and configuration, resets the running check and the scales, and ends
-with a CRC-32 of itself. A reader is complete after all chunks of a round.
+A key frame round contains the state of every source, in chunks of bounded size. A reader can start at any chunk: it
+contains the incarnation, the full sequence, the schema and the configuration, resets the running check and the scales,
+and ends with its CRC-32. After all chunks of a round the reader has the state of every source.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SourceState(NamedTuple):
 
 
 class KeyFrame(NamedTuple):
-    """One chunk of a round: the sources with aliases from `first` on, out of `total_sources`."""
+    """One chunk of a round: the states of `sources`, with aliases from `first` on, out of `total_sources`."""
 
     incarnation: int
     sequence: int
@@ -56,6 +56,16 @@ class KeyFrame(NamedTuple):
     total_sources: int
     first: int
     sources: tuple[SourceState, ...]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first chunk of its round."""
+        return self.first == 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the last chunk of its round."""
+        return self.first + len(self.sources) == self.total_sources
 
     def encode(self) -> bytes:
         body = b"".join(
@@ -86,24 +96,11 @@ class KeyFrame(NamedTuple):
         if head.first + len(sources) > head.total_sources or head.total_sources > MAX_TOTAL_SOURCES:
             facts = {"first": head.first, "count": len(sources), "total": head.total_sources}
             raise CorruptFrame("more sources than the total", **facts)
-        return cls(*head, tuple(sources))
+        return head._replace(sources=tuple(sources))
 
 
-class KeyHead(NamedTuple):
-    """A chunk without its sources."""
-
-    incarnation: int
-    sequence: int
-    config_version: int
-    fingerprint: bytes
-    rules: bytes
-    scales: bytes
-    total_sources: int
-    first: int
-
-
-def read_head(body: bytes) -> tuple[KeyHead, int]:
-    """Return the fields before the sources of a chunk, and the offset of the sources."""
+def read_head(body: bytes) -> tuple[KeyFrame, int]:
+    """Return a chunk without its sources, and the offset of the sources. The checksum is not verified."""
     incarnation, at = varint.read(body, 1)
     sequence, at = varint.read(body, at)
     config_version, at = varint.read(body, at)
@@ -112,7 +109,7 @@ def read_head(body: bytes) -> tuple[KeyHead, int]:
     scales, at = varint.read_blob(body, at, MAX_PART)
     total, at = varint.read(body, at)
     first, at = varint.read(body, at)
-    return KeyHead(incarnation, sequence, config_version, fingerprint, rules, scales, total, first), at
+    return KeyFrame(incarnation, sequence, config_version, fingerprint, rules, scales, total, first, ()), at
 
 
 def _checked(body: bytes) -> bytes:
@@ -126,40 +123,14 @@ def _checked(body: bytes) -> bytes:
     return body[:-4]
 
 
-class RoundPlace(NamedTuple):
-    """Sources covered by one chunk of a round: `sources` from `first` on, out of `total`."""
-
-    incarnation: int
-    config_version: int
-    first: int
-    sources: int
-    total: int
-
-    @property
-    def begins(self) -> bool:
-        """Whether this is the first chunk of its round."""
-        return self.first == 0
-
-    @property
-    def ends(self) -> bool:
-        """Whether this is the last chunk of its round."""
-        return self.first + self.sources == self.total
-
-
 def begins_round(frame: bytes) -> bool:
-    """Return whether this is a key frame with the first chunk of a round, without verifying the frame."""
-    if not _is_key(frame):
-        return False
-    head, _ = read_head(read(frame).body)
-    return head.first == 0
+    """Return whether this is a key frame with the first chunk of a round. The checksum is not verified."""
+    return _is_key(frame) and read_head(read(frame).body)[0].is_first
 
 
-def place_in_round(frame: bytes) -> RoundPlace | None:
-    """Return the coverage of a key frame; None for other frames. Raises `CorruptFrame` for invalid key frames."""
-    if not _is_key(frame):
-        return None
-    key = KeyFrame.decode(read(frame).body)
-    return RoundPlace(key.incarnation, key.config_version, key.first, len(key.sources), key.total_sources)
+def read_key_frame(frame: bytes) -> KeyFrame | None:
+    """Return a key frame, or None for another frame. Raise `CorruptFrame` for an invalid key frame."""
+    return KeyFrame.decode(read(frame).body) if _is_key(frame) else None
 
 
 def bindings_in(message: bytes) -> list[Binding]:

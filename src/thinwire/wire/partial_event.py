@@ -16,13 +16,13 @@ class EncodingKind(IntEnum):
     """How the value of a property is encoded."""
 
     FLAG = 0
-    """no code: a set presence bit means the other of two values"""
+    """no code: the bit in the mask means that the value is not the predicted one of the two"""
     TICK = 1
     """a residual against the prediction"""
     FLOAT = 2
     """XOR with the last bit pattern"""
     GEO = 3
-    """two residuals, decided together"""
+    """two residuals, sent or suppressed together"""
     TEXT = 4
     """an index into a shared table, or the text"""
     ARRAY = 5

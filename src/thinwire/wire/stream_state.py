@@ -1,7 +1,8 @@
 """State of a stream that encoder and decoder share, besides the state of sources.
 
 Scales. A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then
-`v`. The order follows a running mean of the codes of the field, in sixteenths, which is equal on both sides.
+`v`. The order is computed from the level of the field: a running mean of its codes, in sixteenths, which is equal on
+both sides.
 
 >>> level = 0
 >>> for z in (40, 44, 41, 39): level = adapt(level, z)
@@ -13,9 +14,9 @@ are added when they are first sent, replace the oldest when the table is full, a
 reader that starts there has the same table.
 
 >>> table = TextTable(("off", "on"))
->>> table.place("on"), table.place("fault 7")
+>>> table.index_of("on"), table.index_of("fault 7")
 (1, None)
->>> table.remember("fault 7"); table.place("fault 7"), table.text(2)
+>>> table.remember("fault 7"); table.index_of("fault 7"), table.text(2)
 (2, 'fault 7')
 >>> other = TextTable(("off", "on"))
 >>> other.restore(*table.state()); other.text(2)
@@ -38,19 +39,19 @@ MAX_LEVEL = CEILING << 4
 
 
 def adapt(level: int, code: int) -> int:
-    """Return the running mean after one more code."""
+    """Return the level after one more code."""
     if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
 
 
 def order(level: int) -> int:
-    """Return the order of the next code."""
+    """Return the order of the next code at a level."""
     return (level >> 5).bit_length()
 
 
 def to_byte(level: int) -> int:
-    """Return a level in one byte, with two steps an octave, for key frames."""
+    """Return a level in one byte for key frames: the position of its highest bit, and the bit after it."""
     length = level.bit_length()
     return 0 if level == 0 else 2 * length - 1 + (level >> (length - 2) & 1 if length > 1 else 0)
 
@@ -78,7 +79,7 @@ class TextTable:
         self._ring: list[str] = []
         self._next = 0
 
-    def place(self, text: str) -> int | None:
+    def index_of(self, text: str) -> int | None:
         """Return the index of a text, or None."""
         return self._indexes.get(text)
 
@@ -113,17 +114,17 @@ class TextTable:
         """Return the texts besides the declared members, and the index of the next one to replace."""
         return list(self._ring), self._next
 
-    def restore(self, texts: list[str], following: int) -> None:
+    def restore(self, texts: list[str], next_index: int) -> None:
         """Restore the state of a table with the same members; raise `CorruptFrame` for an impossible state."""
         full = len(texts) == CAPACITY
-        if len(texts) > CAPACITY or not (0 <= following < CAPACITY if full else following == len(texts)):
-            raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), following=following)
+        if len(texts) > CAPACITY or not (0 <= next_index < CAPACITY if full else next_index == len(texts)):
+            raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), next_index=next_index)
         known = {*self.members, *texts}
         if len(known) < len(self.members) + len(texts) or any(len(text) > LONGEST for text in texts):
             raise CorruptFrame("a table with a repeated or too long text", texts=len(texts), limit=LONGEST)
         self.forget()
         self._ring += texts
-        self._next = following
+        self._next = next_index
         self._indexes.update((text, index) for index, text in enumerate(texts, start=len(self.members)))
 
 
@@ -145,20 +146,20 @@ class StreamState:
 
     The numbers are in one array of cells, which per-event code and compiled kernels share.
 
-    whole_texts: texts are not deflated one by one, because bodies are packed as a whole
+    whole_texts: texts are not deflated individually, because the body is packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
         self.whole_texts = False
-        self.lanes = encoding_kinds_of(schema)
-        self.cells = array("q", [0] * (FIRST + len(self.lanes)))
+        self.encodings = encoding_kinds_of(schema)
+        self.cells = array("q", [0] * (FIRST + len(self.encodings)))
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide
         self.tables = [
-            TextTable(p.members) if lane is EncodingKind.TEXT else None
-            for p, lane in zip(schema.wire, self.lanes, strict=True)
+            TextTable(p.members) if encoding is EncodingKind.TEXT else None
+            for p, encoding in zip(schema.wire, self.encodings, strict=True)
         ]
-        self.tail_mask = sum(1 << i for i, lane in enumerate(self.lanes) if lane >= EncodingKind.TEXT)
+        self.tail_mask = sum(1 << i for i, encoding in enumerate(self.encodings) if encoding >= EncodingKind.TEXT)
 
     @property
     def sources(self) -> int:
@@ -186,7 +187,7 @@ class StreamState:
         return bytes(to_byte(level) for level in self.cells[ALIAS:])
 
     def state(self) -> tuple[list[int], list[TableState | None]]:
-        """All cells, as a reader has them, and all text tables."""
+        """Return all cells, as a reader has them, and the states of all text tables."""
         cells = self.cells.tolist()
         cells[ATTENTION] = cells[VALUES] = 0  # used by the encoder only
         return cells, [None if table is None else table.state() for table in self.tables]

@@ -41,6 +41,10 @@ class Site(ABC):
     async def redeliver(self, broker: Broker) -> None:
         """Make the broker deliver messages again to the client's readers, if it can."""
 
+    async def disconnected(self, broker: Broker) -> None:
+        """Wait until the site has closed its ends of the connections of a closed client."""
+        return
+
     async def close(self) -> None:
         """Close the connections; the broker continues."""
         return

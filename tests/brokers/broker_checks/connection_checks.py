@@ -138,6 +138,7 @@ async def check_close(site: Site) -> None:
     async with asyncio.timeout(10):
         assert [type(one) for one in await asyncio.gather(*waiting, return_exceptions=True)] == [TransportClosed] * 2
         assert await anext(watching, "ended") == "ended"
+    await site.disconnected(broker)
     assert asyncio.all_tasks() <= before
     for call in (
         broker.append(log, f"{log}.a", b""),
@@ -164,6 +165,7 @@ async def check_close_after_cuts(site: Site) -> None:
             await write(broker, log, ["a"])
         await asyncio.sleep(pause)
     await broker.close()
+    await site.disconnected(broker)
     assert asyncio.all_tasks() <= before
 
 
@@ -180,6 +182,7 @@ async def check_close_while_cut(site: Site) -> None:
     async with asyncio.timeout(10):
         await raises(TransportClosed, waiting)
     await site.restore(broker)
+    await site.disconnected(broker)
     assert asyncio.all_tasks() <= before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from delayed_proxy import DelayedProxy
+from fault_proxy import FaultProxy
 
 from broker_checks.check_site import Site
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
@@ -19,10 +19,10 @@ class NatsSite(Site):
     def __init__(self, server: EmbeddedServer, delay: float = 0.001) -> None:
         self.server = server
         self.delay = delay
-        self._wires: dict[Broker, DelayedProxy] = {}
+        self._wires: dict[Broker, FaultProxy] = {}
 
     async def connect(self) -> Broker:
-        wire = await DelayedProxy(LOOPBACK, self.server.port, delay=self.delay).start()
+        wire = await FaultProxy(LOOPBACK, self.server.port, delay=self.delay).start()
         broker = await connect(f"nats://{LOOPBACK}:{wire.port}", NatsOptions(timeout=10))
         self._wires[broker] = wire
         return broker
@@ -34,6 +34,10 @@ class NatsSite(Site):
 
     async def restore(self, broker: Broker) -> None:
         self._wires[broker].restore()
+
+    async def disconnected(self, broker: Broker) -> None:
+        while self._wires[broker].is_busy:
+            await asyncio.sleep(0)
 
     async def stop(self) -> None:
         self.server.kill()

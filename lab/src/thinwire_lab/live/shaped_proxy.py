@@ -10,12 +10,15 @@ queue; then the proxy stops reading, so that a sender experiences the narrow lin
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable
 
-from thinwire.brokers.proxy import QUEUE, Proxy
+from thinwire.brokers.proxy import Proxy
 from thinwire_lab.live.link_limits import FREE, Limit, Limits, TrafficShaper, shapers
 
+QUEUE = 65_536
+"""bytes that wait in front of a lane; also the size of a kernel buffer"""
 UNBOUNDED = 4 << 20
 """bytes in transit if only a delay is given"""
 MAX_CAPACITY = 64 << 20
@@ -35,7 +38,10 @@ def capacity(limit: Limit) -> int:
 
 
 class ShapedLane:
-    """The bytes of one connection in one direction. Several lanes can share a shaper."""
+    """The bytes of one connection in one direction. Several lanes can share a shaper.
+
+    held: bytes in transit
+    """
 
     def __init__(self, shaper: TrafficShaper, deliver: Callable[[bytes], None]) -> None:
         self.shaper = shaper
@@ -44,25 +50,38 @@ class ShapedLane:
         self._capacity = capacity(shaper.limit)
         self._packets: deque[tuple[float, bytes]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._delivered = asyncio.Event()
 
     @property
     def room(self) -> int:
+        """Number of bytes that still fit."""
         return max(0, self._capacity - self.held)
 
-    def send(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
+        """Accept bytes, to be delivered later, and wait until there is room for more."""
         now, size = asyncio.get_running_loop().time(), self.shaper.packet_size
         for begin in range(0, len(data), size):
             packet = data[begin : begin + size]
             self._packets.append((self.shaper.send(len(packet), now), packet))
         self.held += len(data)
         self._schedule()
+        while not self.room:
+            await self._wait()
+
+    async def flush(self) -> None:
+        """Wait until all bytes are delivered."""
+        while self.held:
+            await self._wait()
 
     def clear(self) -> None:
+        """Discard the bytes in transit."""
         self._packets.clear()
-        self.held = 0
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+
+    async def _wait(self) -> None:
+        self._delivered.clear()
+        await self._delivered.wait()
 
     def _schedule(self) -> None:
         if self._timer is None and self._packets:
@@ -79,6 +98,7 @@ class ShapedLane:
         self.held -= len(data)
         if data:
             self._deliver(data)
+            self._delivered.set()
         self._schedule()
 
 
@@ -93,9 +113,21 @@ class ShapedProxy(Proxy):
         self.seed = seed
         self._up, self._down = shapers(limits, seed)
 
-    def make_lane(self, deliver: Callable[[bytes], None], *, to_broker: bool) -> ShapedLane | None:
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_broker: bool) -> None:
+        # the default kernel buffer accepts megabytes, which would hide a full lane from the sender
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, QUEUE)
         shaper = self._up if to_broker else self._down
-        return None if shaper.limit.is_free else ShapedLane(shaper, deliver)
+        if shaper.limit.is_free:
+            await super().forward(reader, writer, to_broker)
+            return
+        lane = ShapedLane(shaper, lambda data: self.write(writer, data, to_broker))
+        try:
+            while data := await reader.read(min(QUEUE, lane.room)):
+                await lane.send(data)
+                await writer.drain()
+            await lane.flush()
+        finally:
+            lane.clear()
 
     def abort_connections(self) -> None:
         super().abort_connections()

@@ -16,28 +16,7 @@
 (None, b'21.5')
 """
 
-from typing import TYPE_CHECKING
+from thinwire.brokers.memory.broker import LocalBroker
+from thinwire.brokers.memory.server import LocalServer
 
-from thinwire.lazy import contents
-
-if TYPE_CHECKING:
-    from thinwire.brokers.memory.broker import LocalBroker, LocalBucket
-    from thinwire.brokers.memory.reader import LocalReader
-    from thinwire.brokers.memory.server import LocalListener, LocalServer
-else:
-    __getattr__, __dir__ = contents(
-        __name__,
-        {
-            "broker": "LocalBroker LocalBucket",
-            "reader": "LocalReader",
-            "server": "LocalListener LocalServer",
-        },
-    )
-
-__all__ = [
-    "LocalBroker",
-    "LocalBucket",
-    "LocalListener",
-    "LocalReader",
-    "LocalServer",
-]
+__all__ = ["LocalBroker", "LocalServer"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from thinwire.brokers.broker_url import Address, OpenedBroker
@@ -278,9 +277,7 @@ class LocalBroker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def _check_message(self, subject: str, payload: bytes) -> None:

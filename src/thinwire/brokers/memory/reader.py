@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from thinwire.brokers.memory.storage import MessageLog, SubjectFilter, WakeUp
+from thinwire.brokers.memory.storage import MessageLog, WakeUp
 from thinwire.brokers.protocol import StoredMessage
+from thinwire.brokers.subjects import SubjectFilter
 from thinwire.errors import ConfigError, TransportClosed, UnknownLog
 
 if TYPE_CHECKING:

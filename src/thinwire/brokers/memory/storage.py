@@ -125,20 +125,6 @@ class Documents:
         return self._revision
 
 
-class SubjectFilter(dict[str, bool]):
-    """Maps a subject to whether one of the patterns matches it; without patterns every subject matches. A cache."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        for pattern in patterns:
-            check_pattern(pattern)
-        self.patterns = tuple(patterns)
-
-    def __missing__(self, subject: str) -> bool:
-        found = not self.patterns or any(matches(pattern, subject) for pattern in self.patterns)
-        self[subject] = found
-        return found
-
-
 class MessageLog:
     """The messages of one log, numbered over all subjects. `watchers` are notified of new messages and of deletion.
 

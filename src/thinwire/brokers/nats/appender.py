@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamRefusal, NoReply, NoResponders, require_last
+from thinwire.brokers.nats.jetstream_api import (
+    RETRY_PAUSE,
+    JetStreamRefusal,
+    NoReply,
+    NoResponders,
+    expected_last_fields,
+)
+from thinwire.brokers.nats.protocol_core import encode_headers
 from thinwire.brokers.nats.streams import JetStreamStore, check_log
 from thinwire.brokers.protocol import ANY, NOTHING
 from thinwire.brokers.subjects import check_pattern, check_subject
@@ -63,7 +70,8 @@ class JetStreamAppender:
         deadline = self._connection.deadline(timeout)
         message = _Message(log, subject, payload, expected_last, deadline, self._last_offsets.get(subject, ANY))
         if expected_last != ANY:
-            message.headers, message.known_last = require_last(expected_last, last_pattern), expected_last
+            message.headers = encode_headers(expected_last_fields(expected_last, last_pattern))
+            message.known_last = expected_last
             if last_pattern:
                 check_pattern(last_pattern)
         elif message.known_last == ANY:
@@ -155,7 +163,7 @@ class JetStreamAppender:
                 return found.offset
             last = found.offset
         if message.expected_last == ANY:
-            message.known_last, message.headers = last, require_last(last)
+            message.known_last, message.headers = last, encode_headers(expected_last_fields(last))
         return None
 
     def _remember(self, subject: str, offset: int) -> None:

@@ -50,7 +50,7 @@ class AsyncioSocket(asyncio.Protocol):
         on_lost: Callable[[AsyncioSocket], None],
     ) -> None:
         self.info: ServerInfo
-        self.is_lost = self.is_encrypted = False
+        self.is_lost = False
         self._find_handler = handlers.get
         self._on_error, self._on_info, self._on_lost = on_error, on_info, on_lost
         self._transport: asyncio.Transport
@@ -82,14 +82,10 @@ class AsyncioSocket(asyncio.Protocol):
         """Wait until the write buffer has room, or the connection is lost."""
         await self._writable.wait()
 
-    async def ping(self, timeout: float) -> float:
-        """Return the seconds of a round trip. Raise `OSError` if there is none within `timeout`."""
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
-        pong = self._send_ping()
+    async def ping(self, timeout: float) -> None:
+        """Send PING and wait for PONG. Raise `OSError` if it does not arrive within `timeout` seconds."""
         async with asyncio.timeout(timeout):
-            await pong
-        return loop.time() - begin
+            await self._send_ping()
 
     def abort(self) -> None:
         """Close the connection at once. Buffered data is discarded."""
@@ -185,7 +181,6 @@ class AsyncioSocket(asyncio.Protocol):
         transport = await loop.start_tls(self._transport, self, tls.context(), server_hostname=name)
         assert transport is not None
         self._transport = transport
-        self.is_encrypted = True
 
     async def _handshake_line(self) -> bytes:
         assert self._handshake_lines is not None

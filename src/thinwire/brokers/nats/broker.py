@@ -64,13 +64,13 @@ class NatsListener:
         """Subscribe, and wait until the server has processed the subscription."""
         await self._connection.wait_connected(self._connection.deadline())
         self._task = asyncio.create_task(self._run())
-        self._connection.resources[self] = None
+        self._connection.on_close[self.close] = None
         self._sid = self._connection.subscribe(self._pattern, self._on_message)
         await self._connection.round_trip()
 
     async def close(self) -> None:
         """Unsubscribe. Afterwards a request to the subject fails at once."""
-        self._connection.resources.pop(self, None)
+        self._connection.on_close.pop(self.close, None)
         self._connection.unsubscribe(self._sid)
         if self._connection.connected and not self._connection.closing:
             with suppress(BrokerUnavailable):
@@ -181,21 +181,6 @@ class NatsBroker(JetStreamStore):
         bucket = NatsBucket(name, self._connection, self, self._appender)
         await bucket.open()
         return bucket
-
-    async def describe(self) -> dict[str, object]:
-        """Return facts about the server for diagnosis."""
-        account = await self._connection.call_api("INFO", deadline=self._connection.deadline())
-        info = self._connection.socket.info
-        return {
-            "url": self.url,
-            "version": info.version,
-            "encrypted": self._connection.socket.is_encrypted,
-            "max_payload": info.max_payload,
-            "jetstream": True,
-            "streams": account.get("streams"),
-            "stored_bytes": account.get("storage"),
-            "round_trip": await self._connection.round_trip(),
-        }
 
     async def close(self) -> None:
         await self._connection.close()

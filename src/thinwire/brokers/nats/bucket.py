@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from thinwire.brokers.nats.appender import JetStreamAppender
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import OPERATION, require_last
+from thinwire.brokers.nats.jetstream_api import OPERATION, expected_last_fields
 from thinwire.brokers.nats.log_reader import NatsReader
 from thinwire.brokers.nats.protocol_core import encode_headers, parse_headers
 from thinwire.brokers.nats.streams import JetStreamStore
-from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, StoredMessage
 from thinwire.brokers.subjects import check_pattern
 from thinwire.errors import BadSubject, Conflict, TransportClosed
 
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-DELETED = frozenset({"DEL", "PURGE"})
+_DELETED = frozenset({"DEL", "PURGE"})
 """operations after which a key has no document"""
-_DELETE = encode_headers({OPERATION: "DEL"})
 _EMPTY_POLL_INTERVAL = 0.5
 """seconds between checks whether a watched bucket has no documents"""
 _MAX_UNACKNOWLEDGED = 256
@@ -34,6 +33,24 @@ def bucket_log(bucket: str) -> str:
 def key_prefix(bucket: str) -> str:
     """Return the part of a document's subject before its key."""
     return f"$KV.{bucket}."
+
+
+async def read_entry(store: JetStreamStore, bucket: str, key: str) -> BucketEntry | None:
+    """Return the newest entry of a key, which has no value if the key was deleted."""
+    found = await store.newest_message(bucket_log(bucket), key_prefix(bucket) + key)
+    return None if found is None else _entry(bucket, *found)
+
+
+async def read_entries(store: JetStreamStore, bucket: str, pattern: str) -> list[BucketEntry]:
+    """Return all documents whose key matches, ordered by revision."""
+    subjects = await store.subjects(bucket_log(bucket), key_prefix(bucket) + pattern)
+    found = [_entry(bucket, *newest) for newest in await store.newest_messages(bucket_log(bucket), list(subjects))]
+    return sorted((entry for entry in found if entry.value is not None), key=lambda entry: entry.revision)
+
+
+def _entry(bucket: str, message: StoredMessage, headers: Mapping[str, str]) -> BucketEntry:
+    value = None if headers.get(OPERATION) in _DELETED else message.payload
+    return BucketEntry(message.subject.removeprefix(key_prefix(bucket)), value, message.offset)
 
 
 class NatsBucket:
@@ -51,7 +68,7 @@ class NatsBucket:
         if not _NAME.fullmatch(self.name):
             raise BadSubject("a bucket name has only letters, digits, _ and -", bucket=self.name)
         config = {"max_msgs_per_subject": 1, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
-        await self._store.create({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
+        await self._store.create_stream({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
     async def get(self, key: str) -> BucketEntry | None:
         entry = await self._newest(key)
@@ -72,32 +89,18 @@ class NatsBucket:
     async def delete(self, key: str, *, revision: int = ANY) -> None:
         if await self.get(key) is None:
             return
-        headers = _DELETE
-        if revision != ANY:
-            headers = require_last(revision).removesuffix(b"\r\n") + _DELETE.partition(b"\r\n")[2]
+        fields = {OPERATION: "DEL"} | ({} if revision == ANY else expected_last_fields(revision))
         try:
-            await self._appender.put(self._log, self._subject(key), b"", headers=headers)
+            await self._appender.put(self._log, self._subject(key), b"", headers=encode_headers(fields))
         except Conflict:
             if await self.get(key) is not None:  # otherwise an earlier attempt or another client has deleted it
                 raise Conflict(key=key, revision=revision) from None
 
     async def entries(self, pattern: str = ">") -> list[BucketEntry]:
-        found: list[BucketEntry] = []
-        watch = self._watch(pattern)
-        try:
-            async for entry in watch:
-                if entry is None:
-                    return found
-                found.append(entry)
-        finally:
-            await watch.aclose()
-        raise TransportClosed()
+        return await read_entries(self._store, self.name, pattern)
 
-    def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
+    async def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         check_pattern(pattern)
-        return self._watch(pattern)
-
-    async def _watch(self, pattern: str) -> AsyncGenerator[BucketEntry | None, None]:
         reader: NatsReader[tuple[BucketEntry, bool]] = NatsReader(
             self._connection,
             self._store,
@@ -122,22 +125,23 @@ class NatsBucket:
         return await self._appender.append(self._log, subject, value, revision, "", self._connection.options.timeout)
 
     async def _newest(self, key: str) -> BucketEntry | None:
-        found = await self._store.get(self._log, self._subject(key))
-        if found is None:
-            return None
-        message, fields = found
-        return BucketEntry(key, None if fields.get(OPERATION) in DELETED else message.payload, message.offset)
+        _check_key(key)
+        return await read_entry(self._store, self.name, key)
 
     def _make_entry(
         self, offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int
     ) -> tuple[BucketEntry, bool]:
-        deleted = parse_headers(headers).get(OPERATION) in DELETED
-        return BucketEntry(subject.removeprefix(self._prefix), None if deleted else payload, offset), pending == 0
+        message = StoredMessage(offset, subject, payload, time)
+        return _entry(self.name, message, parse_headers(headers)), pending == 0
 
     def _subject(self, key: str) -> str:
-        if not _KEY.fullmatch(key):
-            raise BadSubject("a key is tokens of letters, digits, _ - = / joined by dots", key=key)
+        _check_key(key)
         return self._prefix + key
+
+
+def _check_key(key: str) -> None:
+    if not _KEY.fullmatch(key):
+        raise BadSubject("a key is tokens of letters, digits, _ - = / joined by dots", key=key)
 
 
 async def _iterate_entries(

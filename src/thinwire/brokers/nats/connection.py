@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from thinwire.brokers.nats.asyncio_socket import AsyncioSocket, log
 from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamCaller, NoReply, Reply
@@ -44,12 +43,6 @@ HEADROOM = 1280
 """bytes reserved for the headers of a repeated message that expects a last offset, with the longest pattern"""
 
 
-class Closeable(Protocol):
-    """A reader or a listener, which is closed before the connection."""
-
-    async def close(self) -> None: ...
-
-
 class _Request:
     __slots__ = ("future", "many", "replies", "subject")
 
@@ -71,7 +64,7 @@ class _Request:
 class NatsConnection(JetStreamCaller):
     """A client's connection to one of several servers. Subscriptions survive a reconnect.
 
-    resources: closed before the connection; on_reconnect: called after every reconnect
+    on_close: called before the connection closes; on_reconnect: called after every reconnect
     max_payload: bytes of a payload: the limit of the server without the headers that a repeated message may need
     """
 
@@ -80,7 +73,7 @@ class NatsConnection(JetStreamCaller):
         self.closing = self.closed = False
         self.max_payload = self._max_message = 0
         self.on_reconnect: dict[Callable[[], None], None] = {}
-        self.resources: dict[Closeable, None] = {}
+        self.on_close: dict[Callable[[], Awaitable[None]], None] = {}
         self._pool = ServerPool(random.sample(servers, len(servers)))
         self._socket: AsyncioSocket | None = None
         self._handlers: dict[int, MessageHandler] = {}
@@ -113,19 +106,19 @@ class NatsConnection(JetStreamCaller):
                 return await self._connect(server)
 
         try:
-            self._use(await self._pool.connect(connect, self.url))
+            self._activate(await self._pool.connect(connect, self.url))
         except BaseException:
             self.closing = self.closed = True
             raise
         self.subscribe(f"{self._prefix}*", self._on_reply)
 
     async def close(self) -> None:
-        """Close all resources, then the connection, in bounded time."""
+        """Close readers and listeners, then the connection, in bounded time."""
         if self.closing:
             return
         self.closing = True
-        for resource in list(self.resources):
-            await resource.close()
+        for callback in list(self.on_close):
+            await callback()
         self.closed = True
         self._fail_requests(TransportClosed())
         self._up.set()
@@ -155,10 +148,10 @@ class NatsConnection(JetStreamCaller):
         if deadline is not None and self.now() >= deadline:
             raise reason or connection_error(self._error or TimeoutError(), self.url)
 
-    async def round_trip(self) -> float:
-        """Return the seconds of a round trip. The server has processed everything that was written before."""
+    async def round_trip(self) -> None:
+        """Wait until the server has processed all commands that were written before."""
         try:
-            return await self.socket.ping(PING_TIMEOUT)
+            await self.socket.ping(PING_TIMEOUT)
         except OSError:
             raise connection_error(self._error or TimeoutError(), self.url) from None
 
@@ -237,7 +230,7 @@ class NatsConnection(JetStreamCaller):
             raise ConnectionResetError
         return socket
 
-    def _use(self, socket: AsyncioSocket) -> None:
+    def _activate(self, socket: AsyncioSocket) -> None:
         self._socket = socket
         self._error = None
         self._on_info(socket.info)
@@ -282,11 +275,11 @@ class NatsConnection(JetStreamCaller):
                 async with asyncio.timeout(self.options.connect_timeout):
                     socket = await self._connect(self._pool.advance())
             except (*CONNECT_ERRORS, ThinwireError) as error:
-                log.debug("nats: %s", type(error).__name__ if isinstance(error, OSError) else error)
+                log.debug("nats: %s", type(error).__name__ if isinstance(error, OSError) else repr(error))
                 self._error = error
                 continue
             log.info("connection to %s restored", self.url)
-            self._use(socket)
+            self._activate(socket)
             for callback in list(self.on_reconnect):
                 callback()
             return

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from thinwire.brokers.nats.options import NatsOptions
-from thinwire.brokers.nats.protocol_core import encode_headers, parse_status
+from thinwire.brokers.nats.protocol_core import parse_status
 from thinwire.brokers.nats.server_pool import connection_error
 from thinwire.errors import BrokerRefused, Conflict, PayloadTooLarge, ThinwireError, UnknownLog
 
@@ -29,8 +29,8 @@ RETRY_PAUSE = 0.05
 """seconds until a request to a server that is not ready is repeated"""
 NO_RESPONDERS, NOT_FOUND = 503, 404
 """status codes of replies"""
+# The numbers below are error codes in replies of JetStream.
 NO_STREAM, STREAM_NAME_IN_USE = 10059, 10058
-"""codes of errors that JetStream reports, as all numbers below"""
 _CONFLICT = frozenset({10071, 10164})
 _TOO_LARGE = frozenset({10054})
 _STORAGE_FULL = frozenset({10023, 10028, 10047, 10077, 10122})
@@ -39,18 +39,16 @@ _NOT_READY = frozenset({10008, 10009, 10074, 10118})
 """the stream has no leader yet, or is catching up"""
 
 NO_JETSTREAM = "JetStream is not enabled: start the server as `nats-server -js`, or enable it for this account"
-STORAGE_FULL = "the broker has no room left: free disk space, raise its store limit, or reduce the retention"
+STORAGE_FULL = "the storage of the broker is full: free disk space, raise its store limit, or reduce the retention"
 
 
-def require_last(offset: int, pattern: str = "") -> bytes:
-    """Return headers with which a message is stored only if `offset` is the last one.
+def expected_last_fields(offset: int, pattern: str = "") -> dict[str, str]:
+    """Return header fields with which a message is stored only if the last offset is `offset`.
 
-    pattern: subjects that are compared; the subject of the message if it is empty
+    pattern: subjects whose last offset is compared; the subject of the message if it is empty
     """
     fields = {LAST_OFFSET_HEADER: str(offset)}
-    if pattern:
-        fields[LAST_PATTERN_HEADER] = pattern
-    return encode_headers(fields)
+    return fields | {LAST_PATTERN_HEADER: pattern} if pattern else fields
 
 
 class JetStreamRefusal(Exception):

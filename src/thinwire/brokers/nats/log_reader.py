@@ -22,7 +22,7 @@ from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")
 MakeItem = Callable[[int, str, bytes, float, bytes | None, int], T]
-"""makes what a reader returns from offset, subject, payload, time, header block and number of pending messages"""
+"""converts offset, subject, payload, time, header block and number of pending messages to the item of a reader"""
 
 HEARTBEAT = 5.0
 """seconds without a message after which the server sends a heartbeat"""
@@ -164,7 +164,7 @@ class NatsReader(Generic[T]):
             if not created:
                 self._drop_consumer()
         self._connection.on_reconnect[self._replace_consumer] = None
-        self._connection.resources[self] = None
+        self._connection.on_close[self.close] = None
         self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._on_heartbeat_timer)
 
     async def next(self, timeout: float | None = None) -> T | None:
@@ -188,7 +188,7 @@ class NatsReader(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
         self._connection.on_reconnect.pop(self._replace_consumer, None)
-        self._connection.resources.pop(self, None)
+        self._connection.on_close.pop(self.close, None)
         if self._replacement is not None:
             self._replacement.cancel()
             await asyncio.gather(self._replacement, return_exceptions=True)

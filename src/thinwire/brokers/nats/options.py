@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from thinwire.brokers.broker_url import without_credentials
 from thinwire.errors import BadUrl, ConfigError
 
 DEFAULT_PORT = 4222
@@ -135,7 +136,7 @@ def read_servers(servers: str | Sequence[str], options: NatsOptions) -> tuple[li
         options = _with_credentials(part, options)
     if options.tls is None and any(part.scheme == "tls" for part in parts):
         options = replace(options, tls=Tls())
-    return [f"{part.scheme}://{_host(part)}:{part.port or DEFAULT_PORT}" for part in parts], options
+    return [f"{part.scheme}://{_address(part)}" for part in parts], options
 
 
 def _parts(server: str) -> SplitResult:
@@ -143,11 +144,11 @@ def _parts(server: str) -> SplitResult:
         parts = urlsplit(server)
         port, host = parts.port, parts.hostname
     except ValueError:
-        raise BadUrl("invalid host or port", url=_masked(server)) from None
+        raise BadUrl("invalid host or port", url=without_credentials(server)) from None
     if parts.scheme not in ("nats", "tls"):
-        raise BadUrl("a NATS address begins with nats:// or tls://", url=_masked(server))
+        raise BadUrl("a NATS address begins with nats:// or tls://", url=without_credentials(server))
     if not host or port == 0 or parts.path.strip("/") or parts.query or parts.fragment:
-        raise BadUrl("a NATS address is a host and a port, nothing else", url=_masked(server))
+        raise BadUrl("a NATS address is a host and a port, nothing else", url=without_credentials(server))
     return parts
 
 
@@ -160,11 +161,6 @@ def _with_credentials(parts: SplitResult, options: NatsOptions) -> NatsOptions:
     return replace(options, user=unquote(parts.username), password=unquote(parts.password))
 
 
-def _host(parts: SplitResult) -> str:
-    host = parts.hostname or ""
-    return f"[{host}]" if ":" in host else host
-
-
-def _masked(server: str) -> str:
-    """Return an invalid address without its credentials."""
-    return f"***@{server.rsplit('@', 1)[1]}" if "@" in server else server
+def _address(parts: SplitResult) -> str:
+    host = without_credentials(parts.netloc).removesuffix(":")
+    return host if parts.port else f"{host}:{DEFAULT_PORT}"

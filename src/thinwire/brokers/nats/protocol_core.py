@@ -48,10 +48,9 @@ MAX_MESSAGE = 1 << 27
 """bytes of headers and payload; NATS servers allow at most 64 MB"""
 PING, PONG = b"PING\r\n", b"PONG\r\n"
 
-_MSG, _HMSG = ord("M"), ord("H")
+_MSG = ord("M")
 _JWT, _SEED = b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED"
 _DEFAULT_MAX_PAYLOAD = 1 << 20
-_NOT_NATS = "the peer does not speak the NATS protocol"
 _LETTERS = string.ascii_letters + string.digits
 
 MessageHandler = Callable[[bytes, bytes, bytes, bytes | None], None]
@@ -60,9 +59,6 @@ MessageHandler = Callable[[bytes, bytes, bytes, bytes | None], None]
 
 class ProtocolError(Exception):
     """The peer does not speak the NATS protocol."""
-
-    def __init__(self) -> None:
-        super().__init__(_NOT_NATS)
 
 
 class ServerError(Exception):
@@ -179,7 +175,6 @@ class TlsUnavailable(Exception):
 class ServerInfo:
     """The fields of INFO that a client needs. `connect_urls` are the other servers of the cluster, as host:port."""
 
-    version: str
     max_payload: int
     tls_required: bool
     tls_available: bool
@@ -190,7 +185,7 @@ class ServerInfo:
 def parse_info(line: bytes) -> ServerInfo:
     """Parse an INFO line.
 
-    >>> parse_info(b'INFO {"version":"2.15.0","max_payload":1000}').max_payload
+    >>> parse_info(b'INFO {"max_payload":1000}').max_payload
     1000
     """
     if not line.startswith(b"INFO "):
@@ -198,7 +193,6 @@ def parse_info(line: bytes) -> ServerInfo:
     try:
         info = json.loads(line[5:])
         return ServerInfo(
-            str(info.get("version", "unknown")),
             int(info.get("max_payload", _DEFAULT_MAX_PAYLOAD)),
             bool(info.get("tls_required")),
             bool(info.get("tls_available")),

@@ -24,7 +24,7 @@ CONNECT_ERRORS = (OSError, ServerError, ProtocolError, TlsUnavailable)
 """errors of an attempt to connect to one server"""
 
 _PERMISSION_ERROR = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
-_REFUSALS = ("authorization", "authentication")
+_CREDENTIALS_WORDS = ("authorization", "authentication")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ServerPool:
                     error = failure
                 if not isinstance(error, ConnectionResetError | BrokenPipeError):
                     break
-            if is_refusal(error):
+            if is_credentials_error(error):
                 break
         raise connection_error(error, url)
 
@@ -122,7 +122,7 @@ def connection_error(error: BaseException | None, servers: str) -> ThinwireError
         return BrokerRefused(f"its certificate is not trusted: {error.verify_message}", servers=servers)
     if isinstance(error, ssl.SSLError):
         return BrokerRefused(f"TLS failed: {error.reason}", servers=servers)
-    if is_refusal(error):
+    if is_credentials_error(error):
         return BrokerRefused("the credentials are missing or wrong", servers=servers)
     if isinstance(error, ConnectionRefusedError):
         return BrokerUnavailable("connection refused", servers=servers)
@@ -137,10 +137,10 @@ def connection_error(error: BaseException | None, servers: str) -> ThinwireError
     return BrokerUnavailable(servers=servers)
 
 
-def is_refusal(error: BaseException | None) -> bool:
+def is_credentials_error(error: BaseException | None) -> bool:
     """Return whether the server rejected the credentials."""
     text = str(error) if isinstance(error, ServerError) else ""
-    return any(word in text for word in _REFUSALS) and "permissions" not in text
+    return any(word in text for word in _CREDENTIALS_WORDS) and "permissions" not in text
 
 
 def find_denied_permission(error: ServerError) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ from thinwire.brokers.subjects import REST, check_pattern, is_literal, matches
 from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireError, UnknownLog
 
 PREFIX = "tw_"
-"""first characters of the names of thinwire's logs"""
+"""prefix of the names of thinwire's logs"""
 NANOSECONDS = 10**9
 _END_OF_BATCH = 204
 _SUBJECTS_PER_REQUEST = 500
@@ -47,14 +47,14 @@ class JetStreamStore:
             "max_bytes": -1 if retention.max_bytes is None else retention.max_bytes,
             "max_msgs": -1 if retention.max_messages is None else retention.max_messages,
         }
-        config = await self.create({"name": log, "subjects": list(subjects), "discard": "old", **limits})
+        config = await self.create_stream({"name": log, "subjects": list(subjects), "discard": "old", **limits})
         missing = [
             subject for subject in subjects if not any(_covers(existing, subject) for existing in config["subjects"])
         ]
         if missing:
             raise ConfigError("the log exists and does not store these subjects", log=log, missing=missing)
 
-    async def create(self, config: dict[str, Any]) -> dict[str, Any]:
+    async def create_stream(self, config: dict[str, Any]) -> dict[str, Any]:
         """Create a stream that allows direct reads, unless it exists. Return its configuration."""
         name = config["name"]
         try:
@@ -125,7 +125,7 @@ class JetStreamStore:
         check_pattern(pattern)
         newest = await self._get_first(log, {"last_by_subj": pattern}, deadline)
         if newest is None or up_to is None or newest.offset <= up_to:
-            return newest  # the server would not find a message for an `up_to` after the end of the log
+            return newest  # with an `up_to` after the end of the log the server finds no message
         if up_to < 1:
             return None
         # The server limits the number of replies, therefore a pattern is resolved to its subjects.
@@ -142,12 +142,12 @@ class JetStreamStore:
         """Return the first message whose subject matches at or after offset `first`."""
         return await self._get_first(log, {"seq": first, "next_by_subj": subject}, deadline)
 
-    async def get(self, log: str, subject: str) -> tuple[StoredMessage, dict[str, str]] | None:
+    async def newest_message(self, log: str, subject: str) -> tuple[StoredMessage, dict[str, str]] | None:
         """Return the newest message under a subject, with its headers."""
         replies = await self._get(log, {"last_by_subj": subject}, None)
         return (_stored_message(replies[0]), parse_headers(replies[0].headers)) if replies else None
 
-    async def newest(self, log: str, subjects: Sequence[str]) -> list[tuple[StoredMessage, dict[str, str]]]:
+    async def newest_messages(self, log: str, subjects: Sequence[str]) -> list[tuple[StoredMessage, dict[str, str]]]:
         """Return the newest message under each of these subjects, with its headers."""
         remaining, found = list(subjects), []
         while remaining:

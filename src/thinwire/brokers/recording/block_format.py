@@ -2,12 +2,12 @@
 
 A block holds messages in columns:
 
-    header    32 bytes: magic, messages, subjects, bytes of their names, bytes of all payloads, CRC of the body, CRC of
-              the 28 bytes before it
-    body      offsets (int64), times (float64), lengths of payloads (uint32), subjects by number (uint16), lengths of
+    header    32 bytes: magic, number of messages, number of subjects, bytes of their names, bytes of all payloads,
+              CRC-32 of the body, CRC-32 of the 28 bytes before it
+    body      offsets (int64), times (float64), lengths of payloads (uint32), indexes of subjects (uint16), lengths of
               the subjects' names (uint16), the names, the payloads
 
-All numbers are little-endian. A block contains its own subjects, so it can be read without the others.
+All numbers are little-endian. A block contains its own list of subjects, so it can be read without other blocks.
 
 >>> segment_name(17)
 '00000000000000000017.seg'
@@ -41,7 +41,7 @@ _MAX_MARKER = 4_096
 
 
 class ByteLocation(NamedTuple):
-    """A byte of a file, for errors."""
+    """Position in a file, for errors."""
 
     file: Path
     byte: int = 0
@@ -53,12 +53,12 @@ class ByteLocation(NamedTuple):
 
 def log_folder(path: Path, log: str) -> Path:
     """Return the folder of a log's segments."""
-    return path / LOGS / _checked(log, "log")
+    return path / LOGS / _check_name(log, "log")
 
 
 def bucket_folder(path: Path, bucket: str) -> Path:
     """Return the folder of a bucket's documents."""
-    return path / BUCKETS / _checked(bucket, "bucket")
+    return path / BUCKETS / _check_name(bucket, "bucket")
 
 
 def segment_name(first: int) -> str:
@@ -76,7 +76,7 @@ def segments(folder: Path) -> list[Path]:
     return found
 
 
-def names(path: Path, kind: str) -> list[str]:
+def list_names(path: Path, kind: str) -> list[str]:
     """Return the logs or the buckets of a recording."""
     folder = path / kind
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
@@ -89,11 +89,11 @@ def write_marker(path: Path) -> None:
 
 
 def check_marker(path: Path) -> None:
-    """Raise `MissingData` if the folder is no recording, `UnsupportedVersion` if it is of a later version."""
+    """Raise `MissingData` if the folder is not a recording, `UnsupportedVersion` if it has a later version."""
     marker = path / MARKER
     if not marker.is_file():
         raise MissingData(
-            "no recording there",
+            "no recording in this folder",
             path=str(path),
             advice="Name the folder that `thinwire record TOPIC --to FOLDER` wrote.",
         )
@@ -109,9 +109,9 @@ def check_marker(path: Path) -> None:
 
 
 def check_version(version: object, location: ByteLocation) -> None:
-    """Raise `UnsupportedVersion` for a format of a later version."""
+    """Raise `UnsupportedVersion` unless a file has the version of this module."""
     if version != VERSION:
-        raise UnsupportedVersion(f"{location.file}: of a recording", version=version, known=VERSION)
+        raise UnsupportedVersion(f"{location.file}: recording of another version", version=version, known=VERSION)
 
 
 def put_file(file: Path, data: bytes, *, sync: bool) -> None:
@@ -136,7 +136,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _checked(name: str, what: str) -> str:
+def _check_name(name: str, what: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigError("use 1 to 240 letters, digits, _, ~ and -", **{what: name})
     return name
@@ -163,11 +163,8 @@ class BlockHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of the block, header included."""
-        return HEADER.size + self._columns_size + self.payload
-
-    @property
-    def _columns_size(self) -> int:
-        return self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT + self.names
+        columns = self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT
+        return HEADER.size + columns + self.names + self.payload
 
 
 class BlockColumns(NamedTuple):
@@ -256,16 +253,13 @@ def decode(data: bytes, location: ByteLocation) -> BlockColumns:
     lengths = np.frombuffer(data, "<u4", count, begin + 16 * count)
     ids = np.frombuffer(data, "<u2", count, begin + 20 * count)
     begin += _PER_MESSAGE * count
-    names = _names(data, begin, header, location)
+    name_lengths = np.frombuffer(data, "<u2", header.subjects, begin)
+    begin += name_lengths.nbytes
+    names = split_names(data[begin : begin + header.names], name_lengths, location)
     ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload)
     if ends[-1] != header.size or ids.max() >= header.subjects or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
         raise location.corrupt("inconsistent columns of a block")
     return BlockColumns(offsets, times, ids, names, ends - lengths, ends, data)
-
-
-def _names(data: bytes, begin: int, header: BlockHeader, location: ByteLocation) -> list[str]:
-    lengths = np.frombuffer(data, "<u2", header.subjects, begin)
-    return split_names(data[begin + lengths.nbytes : begin + lengths.nbytes + header.names], lengths, location)
 
 
 def split_names(text: bytes, lengths: npt.NDArray[np.uint16], location: ByteLocation) -> list[str]:
@@ -276,4 +270,4 @@ def split_names(text: bytes, lengths: npt.NDArray[np.uint16], location: ByteLoca
     try:
         return [text[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)]
     except UnicodeDecodeError:
-        raise location.corrupt("a subject that is no text") from None
+        raise location.corrupt("a subject is not UTF-8") from None

@@ -20,32 +20,33 @@ from thinwire.brokers.recording.block_format import (
     ByteLocation,
     bucket_folder,
     check_marker,
+    list_names,
     log_folder,
-    names,
     segments,
 )
 from thinwire.brokers.recording.segment import (
     BLOCK,
     ROW,
     Table,
-    TruncatedTail,
     load_segment,
     open_segment,
     read_block,
-    truncated_tail,
 )
-from thinwire.brokers.subjects import check_pattern, matches
+from thinwire.brokers.subjects import SubjectFilter, check_pattern, matches
 from thinwire.errors import UnknownLog
 
 _CACHED_BLOCKS = 4
 
 
 class RecordedLog:
-    """One log. Queries are answered from the indexes with few block reads; at most one file is open."""
+    """One log. Queries are answered from the indexes with few block reads; at most one file is open.
+
+    truncated: segments that end with an incomplete block, which a killed writer left; the block is not part of the log
+    """
 
     def __init__(self, folder: Path) -> None:
         loaded = [load_segment(file) for file in segments(folder)]
-        self.truncated_tails = [tail for tail in map(truncated_tail, loaded) if tail is not None]
+        self.truncated = [segment for segment in loaded if segment.truncated]
         self.segments = [segment for segment in loaded if len(segment.index.blocks)]
         self._blocks = _stacked([segment.index.blocks for segment in self.segments], BLOCK)
         self._first_blocks = np.cumsum([0, *(len(segment.index.blocks) for segment in self.segments)]).tolist()
@@ -99,9 +100,7 @@ class RecordedLog:
 
     def read(self, first: int, last: int, patterns: Sequence[str]) -> Iterator[Block]:
         """Yield the messages between two offsets, both included."""
-        for pattern in patterns:
-            check_pattern(pattern)
-        is_wanted = _subject_filter(patterns)
+        is_wanted = SubjectFilter(patterns).__getitem__ if patterns else None
         left = int(np.searchsorted(self._blocks["last"], first))
         right = int(np.searchsorted(self._blocks["first"], last, "right"))
         for number in self._matching_blocks(left, right, is_wanted):
@@ -183,12 +182,6 @@ def _stacked(tables: Sequence[Table], kind: np.dtype[np.void]) -> Table:
     return np.concatenate(tables) if tables else np.zeros(0, kind)
 
 
-def _subject_filter(patterns: Sequence[str]) -> Callable[[str], bool] | None:
-    if not patterns:
-        return None
-    return lambda name: any(matches(pattern, name) for pattern in patterns)
-
-
 def open_recording(path: str | Path) -> Recording:
     """Open the recording in a folder. Raise `MissingData` if there is none.
 
@@ -220,27 +213,36 @@ class Recording(LogSource):
         self.close()
 
     def logs(self) -> list[str]:
-        return names(self.path, LOGS)
+        return list_names(self.path, LOGS)
 
     def span(self, log: str) -> Span:
         """As in the protocol; `stored_bytes` are bytes on disk."""
-        return self._log(log).span()
+        return self.log(log).span()
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:
-        return self._log(log).last(pattern, up_to)
+        return self.log(log).last(pattern, up_to)
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        return self._log(log).subjects(pattern)
+        return self.log(log).subjects(pattern)
 
     def offset_at(self, log: str, time: float) -> int:
-        return self._log(log).offset_at(time)
+        return self.log(log).offset_at(time)
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
-        return self._log(log).read(first, last, subjects)
+        return self.log(log).read(first, last, subjects)
+
+    def log(self, log: str) -> RecordedLog:
+        """Return a log, which also has its times, gaps and truncated segments."""
+        if log not in self._logs:
+            folder = log_folder(self.path, log)
+            if not folder.is_dir():
+                raise UnknownLog("not recorded", log=log, path=str(self.path), recorded=self.logs())
+            self._logs[log] = RecordedLog(folder)
+        return self._logs[log]
 
     def buckets(self) -> list[str]:
         """Return the recorded buckets."""
-        return names(self.path, BUCKETS)
+        return list_names(self.path, BUCKETS)
 
     def document(self, bucket: str, key: str) -> bytes | None:
         stored = self._bucket(bucket).last(key, None)
@@ -254,29 +256,9 @@ class Recording(LogSource):
             found.update(zip(block.subjects, block.payloads, strict=True))
         return found
 
-    def times(self, log: str) -> tuple[float, float] | None:
-        """Return the times of the first and the last message of a log, or None."""
-        return self._log(log).times()
-
-    def gaps(self, log: str) -> list[tuple[int, int]]:
-        """Return first and last offset of each missing range of a log."""
-        return self._log(log).gaps()
-
-    def truncated_tails(self, log: str) -> list[TruncatedTail]:
-        """Return the incomplete blocks that killed writers left; they are not part of the log."""
-        return self._log(log).truncated_tails
-
     def close(self) -> None:
         for part in (*self._logs.values(), *self._buckets.values()):
             part.close()
-
-    def _log(self, log: str) -> RecordedLog:
-        if log not in self._logs:
-            folder = log_folder(self.path, log)
-            if not folder.is_dir():
-                raise UnknownLog("not recorded", log=log, path=str(self.path), recorded=self.logs())
-            self._logs[log] = RecordedLog(folder)
-        return self._logs[log]
 
     def _bucket(self, bucket: str) -> RecordedLog:
         if bucket not in self._buckets:

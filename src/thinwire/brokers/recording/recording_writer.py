@@ -41,7 +41,8 @@ MAX_MESSAGES = 16_384
 class RecordingAppender:
     """Appends to one recorded log: blocks to a segment, and a new segment when it is full.
 
-    last: offset of the last message, 0 for none; written: bytes written to files
+    block: bytes of payloads after which a block is written; segment: bytes after which a segment is complete
+    last: offset of the last message, 0 if there is none; written: bytes written to files
     """
 
     def __init__(self, folder: Path, *, block: int, segment: int, sync: Sync) -> None:
@@ -92,7 +93,7 @@ class RecordingAppender:
             self._file.close()
 
     def _write(self, file: IO[bytes], data: bytes) -> None:
-        """Nothing may follow an incomplete block. After a failed write only a new writer continues."""
+        """Write to the segment. After a failed write its last block may be incomplete; then all writes are refused."""
         if self._has_failed:
             raise TransportError("an earlier block could not be written: open the recording again", file=file.name)
         self._has_failed = True
@@ -140,14 +141,16 @@ def _recover(folder: Path, sync: Sync) -> int:
 
 
 BLOCK = 1 << 18
+"""default bytes of payloads in a block"""
 SEGMENT = 1 << 26
+"""default bytes of a segment"""
 _LOCK = ".lock"
 
 
 class RecordingWriter:
     """Creates a recording, or continues one after the last offset of each log.
 
-    block: bytes of payloads in a block; segment: bytes in a file
+    block: bytes of payloads in a block; segment: bytes of a segment
     sync: when data is written through to the disk: "block" (flushed messages survive a power failure), "segment"
         (when a file is complete) or "never". In all modes flushed messages survive if the process is killed.
     """
@@ -170,7 +173,7 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # the first error is more specific than a failing write after it
+        # a failed write on close must not replace the error of the block
         with suppress(*(() if error is None else (OSError, ThinwireError))):
             self.close()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from zlib import crc32
 
 import numpy as np
@@ -143,19 +143,6 @@ class Segment:
     truncated: int = 0
 
 
-class TruncatedTail(NamedTuple):
-    """Incomplete block at the end of a segment: its position and its bytes."""
-
-    file: Path
-    byte: int
-    bytes: int
-
-
-def truncated_tail(segment: Segment) -> TruncatedTail | None:
-    """Return the incomplete block at the end of a segment, or None."""
-    return TruncatedTail(segment.file, segment.index.length, segment.truncated) if segment.truncated else None
-
-
 def load_segment(file: Path) -> Segment:
     """Return a segment with its index. A segment without an index file is scanned."""
     index_file = file.with_suffix(INDEX)
@@ -193,12 +180,11 @@ def write_index(segment: Segment, *, sync: bool) -> None:
 
 def open_segment(file: Path) -> IO[bytes]:
     """Open a segment for `read_block`."""
-    data = file.open("rb", buffering=0)
-    header = data.read(len(SEGMENT_HEADER))
-    if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
-        data.close()
-        raise ByteLocation(file).corrupt("not a segment of a recording")
+    data = file.open("rb")
     try:
+        header = data.read(len(SEGMENT_HEADER))
+        if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
+            raise ByteLocation(file).corrupt("not a segment of a recording")
         check_version(_SEGMENT_HEADER.unpack(header)[1], ByteLocation(file))
     except BaseException:
         data.close()
@@ -212,12 +198,8 @@ def read_block(data: IO[bytes], location: ByteLocation, size: int) -> BlockColum
 
 
 def _read_bytes(data: IO[bytes], location: ByteLocation, size: int) -> bytes:
-    """Read exactly `size` bytes; one read can return fewer."""
     data.seek(location.byte)
     found = data.read(size)
-    while len(found) < size:
-        more = data.read(size - len(found))
-        if not more:
-            raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
-        found += more
+    if len(found) < size:
+        raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
     return found

@@ -133,7 +133,7 @@ class _Reader:
                 body = frame.body
             else:
                 codec = self._codec(self._slots.hash_before(publisher, frame.slot, offset, index))
-                body = codec.unpack(frame.carried, MAX_FRAME) if codec is not None else b""
+                body = codec.unpack(frame.sent_body, MAX_FRAME) if codec is not None else b""
         except PeerFault:
             return None
         return body if len(body) >= MIN_PACKED_BYTES else None

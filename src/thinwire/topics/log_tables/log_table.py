@@ -18,7 +18,7 @@ from thinwire.codec.stream_snapshot import restore_decoder, snapshot_decoder
 from thinwire.codec.tolerance_vector import NEVER_TOLERANT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, DemandError, UnknownSchema
 from thinwire.schema import Property, Role, Schema
-from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.topics.log_tables.offset_range import Losses, Range, contiguous_blocks, split_range
 from thinwire.topics.log_tables.range_decoder import RangeDecoder, new_decoder
 from thinwire.topics.log_tables.source_broker import SourceSeeker, read_topic, span_of

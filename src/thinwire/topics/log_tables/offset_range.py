@@ -14,7 +14,7 @@ from thinwire.codec import EventsMissed
 from thinwire.errors import DataLoss, PeerFault
 from thinwire.topics.log_tables.source_broker import SourceSeeker
 from thinwire.topics.names import is_key, publisher_in
-from thinwire.wire.key_frame import place_in_round
+from thinwire.wire import read_key_frame
 
 OPTION = "failOnDataLoss"
 LOG_REPLACED = "the log was deleted, or deleted and created again"
@@ -190,7 +190,7 @@ class _SplitPoints:
 def _covers_all_sources(stored: StoredMessage) -> bool:
     """Return whether a message contains a complete key frame round."""
     try:
-        place = place_in_round(stored.payload) if is_key(stored.subject) else None
+        key = read_key_frame(stored.payload) if is_key(stored.subject) else None
     except PeerFault:
         return False
-    return place is not None and place.begins and place.ends
+    return key is not None and key.is_first and key.is_last

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thinwire.ledger import Histogram, Row, merge
-from thinwire.ledger import histogram as histograms
+from thinwire.ledger.histogram import merge_histograms
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ScenarioOutcome:
 
 def topic_outcome(topic: str, rows: Sequence[Row], late: Sequence[Histogram]) -> TopicOutcome:
     """Return the result of the publishers of a topic."""
-    total, delays = merge(rows), histograms.merged(late)
+    total, delays = merge(rows), merge_histograms(late)
     return TopicOutcome(
         topic,
         len(rows),
@@ -79,7 +79,7 @@ def topic_outcome(topic: str, rows: Sequence[Row], late: Sequence[Histogram]) ->
 def audience_outcome(rows: Sequence[Row], on_channels: int) -> AudienceOutcome:
     """Return the result of the subscribers of an audience; latencies of sent and virtual events are merged."""
     total = merge(rows)
-    latencies = histograms.merged([total.latency_sent, total.latency_virtual])
+    latencies = merge_histograms([total.latency_sent, total.latency_virtual])
     return AudienceOutcome(
         total.topic,
         total.class_,

@@ -347,8 +347,6 @@ async def _report_progress(scenario: Scenario, start: float, progress: Callable[
 def _outcome(
     scenario: Scenario, seconds: float, publishers: list[ScenarioPublisher], audiences: Audiences, cpu: float
 ) -> ScenarioOutcome:
-    run_tally = RowTally(scenario.name, role="run")
-    run_tally.cpu("run", cpu)
     by_topic = {topic.name: [p for p in publishers if p.topic.name == topic.name] for topic in scenario.topics}
     published = {name: [publisher.row() for publisher in group] for name, group in by_topic.items()}
     received = [([s.row() for s in group], sum(s.feed == "channel" for s in group)) for _, group in audiences]
@@ -361,6 +359,6 @@ def _outcome(
         (
             *(row for rows in published.values() for row in rows),
             *(row for rows, _ in received for row in rows),
-            run_tally.row(),
+            Row(scenario.name, role="run", cpu_seconds={"run": cpu}),
         ),
     )

@@ -7,8 +7,7 @@ from typing import Self
 
 from thinwire.brokers.nats.blocking.log_range import LogRange
 from thinwire.brokers.nats.blocking.session import BlockingConnection
-from thinwire.brokers.nats.bucket import DELETED, bucket_log, key_prefix
-from thinwire.brokers.nats.jetstream_api import OPERATION
+from thinwire.brokers.nats.bucket import read_entries, read_entry
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.streams import JetStreamStore
 from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage, run_inline
@@ -70,15 +69,19 @@ class NatsSource(LogSource):
 
     def document(self, bucket: str, key: str) -> bytes | None:
         check_subject(key)
-        return self._newest(bucket, [key_prefix(bucket) + key]).get(key)
+        try:
+            entry = run_inline(read_entry(self._store, bucket, key))
+        except UnknownLog:
+            return None
+        return None if entry is None else entry.value
 
     def documents(self, bucket: str, pattern: str = ">") -> dict[str, bytes]:
         check_pattern(pattern)
         try:
-            subjects = self.subjects(bucket_log(bucket), key_prefix(bucket) + pattern)
+            entries = run_inline(read_entries(self._store, bucket, pattern))
         except UnknownLog:
             return {}
-        return self._newest(bucket, list(subjects))
+        return {entry.key: entry.value for entry in entries if entry.value is not None}
 
     def close(self) -> None:
         """Close all connections. A range that is being read ends with `TransportClosed`."""
@@ -90,18 +93,6 @@ class NatsSource(LogSource):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _newest(self, bucket: str, subjects: list[str]) -> dict[str, bytes]:
-        try:
-            found = run_inline(self._store.newest(bucket_log(bucket), subjects))
-        except UnknownLog:
-            return {}
-        prefix = key_prefix(bucket)
-        return {
-            message.subject.removeprefix(prefix): message.payload
-            for message, fields in found
-            if fields.get(OPERATION) not in DELETED
-        }
 
     def _take_connection(self) -> BlockingConnection:
         connection = self._idle.pop() if self._idle else BlockingConnection(self._servers, self._options)

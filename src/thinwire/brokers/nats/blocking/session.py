@@ -24,7 +24,13 @@ from thinwire.brokers.nats.protocol_core import (
     subscribe_command,
     unsubscribe_command,
 )
-from thinwire.brokers.nats.server_pool import Server, ServerPool, connection_error, find_denied_permission, is_refusal
+from thinwire.brokers.nats.server_pool import (
+    Server,
+    ServerPool,
+    connection_error,
+    find_denied_permission,
+    is_credentials_error,
+)
 from thinwire.brokers.protocol import run_inline
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
@@ -37,9 +43,7 @@ _REPLY_SID = 1
 class NatsMessage(NamedTuple):
     """A received message."""
 
-    sid: int
     subject: bytes
-    reply: bytes
     payload: bytes
     headers: bytes | None
 
@@ -48,7 +52,7 @@ class BlockingConnection(JetStreamCaller):
     """One client's connection to one of several servers."""
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
-        self.servers, self.options, self.url = servers, options, ",".join(servers)
+        self.options, self.url = options, ",".join(servers)
         self.prefix = f"{options.inbox}.{random_name(8)}"
         """first words of reply subjects"""
         self.closed = False
@@ -112,7 +116,7 @@ class BlockingConnection(JetStreamCaller):
         return self._messages.popleft() if self._messages else None
 
     def on_message(self, sid: int, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
-        self._messages.append(NatsMessage(sid, subject, reply, payload, headers))
+        self._messages.append(NatsMessage(subject, payload, headers))
 
     def on_line(self, line: bytes) -> None:
         if line == b"PING":
@@ -170,7 +174,7 @@ class BlockingConnection(JetStreamCaller):
         if denied is not None:
             action, subject = denied
             return BrokerRefused(f"no permission for {action}", subject=subject)
-        return connection_error(error, self.url) if is_refusal(error) else None
+        return connection_error(error, self.url) if is_credentials_error(error) else None
 
     def _connect(self, deadline: float) -> None:
         if self.closed:
