@@ -41,8 +41,7 @@ def resolve(expression: Expression | str, schemas: Mapping[str, Schema]) -> Cond
     """
     parsed = parse_watch(expression) if isinstance(expression, str) else expression
     resolver = _Resolver(parsed.text, schemas)
-    formula: Formula[Predicate] = fold(parsed.root, resolver.predicate, And[Predicate], Or[Predicate])
-    return Condition.of(formula)
+    return Condition.of(fold(parsed.root, resolver.predicate, _conjunction, _disjunction))
 
 
 def ticks_of(p: Property) -> Callable[[Any], int | None]:
@@ -162,6 +161,14 @@ class _Resolver:
 
     def _error(self, term: Term, detail: str, **facts: object) -> ExpressionError:
         return ExpressionError.at(self._text, term.offset, detail, **facts)
+
+
+def _conjunction(parts: tuple[Formula[Predicate], ...]) -> Formula[Predicate]:
+    return And(parts)
+
+
+def _disjunction(parts: tuple[Formula[Predicate], ...]) -> Formula[Predicate]:
+    return Or(parts)
 
 
 def _watchable(schema: Schema) -> list[Property]:
