@@ -288,7 +288,7 @@ class DataLoss(TransportError):
     """Requested events are no longer in the log, or cannot be read."""
 
     summary = "events are missing"
-    advice = "Set the option failOnDataLoss to false to continue without them; every loss is then counted and logged."
+    advice = "Set the option failOnDataLoss to false to continue without them; every loss is then logged."
 
 
 class UnknownTopic(LocalFault):

@@ -33,7 +33,8 @@ async def _published(url):
     async with tw.connect(url) as bus:
         await bus.register(schema, retain=True, format="json")
         async with bus.publisher(TOPIC, name="p1") as out:
-            await out.use(FIRST, 7)
+            await out.session.topic.store_dictionary(FIRST)
+            out.session.send(out.encoder.use(FIRST, 7))
             for n in range(20):
                 await out.publish(note(n))
     for dictionary in (FIRST, SECOND):

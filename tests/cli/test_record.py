@@ -7,11 +7,11 @@ import signal
 import pytest
 from verb_processes import PATIENCE, start, wait_until
 
+from thinwire import connect
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.protocol import Retention
 from thinwire.brokers.recording import open_recording
 from thinwire.cli.main import main
-from thinwire.client import connect
 from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of
 
 TOPIC = "record.rooms"

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 from verb_processes import PATIENCE, start
 
+from thinwire import BoundExceeded, ClockSkew, MessageUnreadable
 from thinwire.cli.main import main
 from thinwire.cli.notice_text import describe_notice
-from thinwire.client import BoundExceeded, ClockSkew, MessageUnreadable
 from thinwire.codec import EventsMissed, Watermark
 
 TOPIC = "sub.rooms"

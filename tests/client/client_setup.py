@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import thinwire as tw
-from thinwire.client.local_services import run_registry
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
+from thinwire.dictionaries import Dictionary
 from thinwire.schema import Event
 
 _numbers = count()
@@ -32,6 +33,12 @@ def rooms(name: str = "") -> tw.Schema:
             tw.Property("n", "integer"),
         ],
     )
+
+
+async def use_dictionary(out: tw.Publisher, dictionary: Dictionary, slot: int) -> None:
+    """Store a dictionary, and pack with it."""
+    await out.session.topic.store_dictionary(dictionary)
+    out.session.send(out.encoder.use(dictionary, slot))
 
 
 def reading(n: int, room: str = "11.1", t: float = 20.0) -> dict[str, Any]:
@@ -58,7 +65,7 @@ async def bus_on(url: str, *, registry: bool = True, **options: Any) -> AsyncIte
             yield bus
             return
         async with tw.connect(url) as own, AsyncExitStack() as stack:
-            await run_registry(own.broker, WallClock(), stack)
+            await run_service("registry", own.broker, WallClock(), stack)
             yield bus
 
 

@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 
 import pytest
-from client_setup import run, take
+from client_setup import run, take, use_dictionary
 
 import thinwire as tw
 from thinwire.codec import EventsMissed
@@ -49,7 +49,7 @@ def test_slots_bound_again_while_others_read(form: str) -> None:
             await bus.register(schema, retain=True, format=form)
             async with bus.publisher(schema.name, name="p1") as out, bus.subscribe(schema.name) as live:
                 for n in range(6):
-                    await out.use((FIRST, SECOND)[n % 2], 7)
+                    await use_dictionary(out, (FIRST, SECOND)[n % 2], 7)
                     await publish(out, range(10 * n, 10 * n + 10))
                 assert [event["n"] for event in await take(live, 60)][-60:] == list(range(60))
                 assert not live.notices
@@ -69,10 +69,10 @@ def test_one_that_is_missing_is_named_and_key_frames_bring_the_rest() -> None:
             async with bus.publisher(schema.name, name="p1") as out, bus.subscribe(schema.name) as events:
                 await publish(out, range(3))
                 assert [event["n"] for event in await take(events, 3)] == [0, 1, 2]
-                await out.use(FIRST, 7)
+                await use_dictionary(out, FIRST, 7)
                 await (await bus.broker.bucket(DICTIONARIES)).delete(FIRST.hash.hex())
                 await publish(out, range(3, 5))
-                out.drop(7)
+                out.encoder.drop(7)
                 seen = await take(events, 1)
                 assert seen[0]["n"] == 4, "where the source stands, from the key frame that was asked for"
                 assert "unknown dictionary" in reasons(events)
@@ -92,14 +92,14 @@ def test_a_lying_store_is_found_out() -> None:
                 await publish(out, range(2))
                 await take(events, 2)
                 bucket = await bus.broker.bucket(DICTIONARIES)
-                await out.use(FIRST, 7)
+                await use_dictionary(out, FIRST, 7)
                 await DictionaryStore(bucket).put(SECOND)
                 entry = await bucket.get(SECOND.hash.hex())
                 assert entry is not None
                 assert entry.value is not None
                 await bucket.put(FIRST.hash.hex(), entry.value)
                 await publish(out, range(2, 4))
-                out.drop(7)
+                out.encoder.drop(7)
                 assert (await take(events, 1))[0]["n"] == 3
                 assert "not the requested one" in reasons(events)
 
@@ -114,7 +114,7 @@ def test_whoever_loses_patience_while_one_is_fetched_loses_nothing(monkeypatch: 
             async with bus.publisher(schema.name, name="p1") as out, bus.subscribe(schema.name) as events:
                 await publish(out, range(2))
                 await take(events, 2)
-                await out.use(FIRST, 7)
+                await use_dictionary(out, FIRST, 7)
                 get, asked = DictionaryStore.get, asyncio.Event()
 
                 async def slow(store: DictionaryStore, hash: bytes, known: object = None) -> Dictionary | None:
@@ -144,7 +144,7 @@ def test_a_translator_reads_them_too() -> None:
                 bus.publisher(schema.name, name="p1") as out,
                 bus.subscribe(schema.name, properties=["n"]) as events,
             ):
-                await out.use(FIRST, 7)
+                await use_dictionary(out, FIRST, 7)
                 await publish(out, range(5))
                 seen = await take(events, 5)
                 assert [event["n"] for event in seen] == list(range(5))

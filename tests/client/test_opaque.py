@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from client_setup import KINDS, bus_on, rooms, run, site, take
+from client_setup import KINDS, bus_on, rooms, run, site, take, use_dictionary
 
 import thinwire as tw
 from thinwire.codec import EventsMissed
@@ -153,7 +153,7 @@ def test_dictionaries_shorten_what_travels(url: str) -> None:
             for n in range(40):
                 await out.publish(said(n))
             plain = out.counts.data_bytes
-            await out.use(SHARED, 1)
+            await use_dictionary(out, SHARED, 1)
             for n in range(40, 80):
                 await out.publish(said(n))
             assert out.counts.data_bytes - plain < plain / 2

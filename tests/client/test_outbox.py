@@ -53,18 +53,18 @@ def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: p
         monkeypatch.setattr(loop, "time", lambda: time() + slept)
         asleep = outbox(first, 0)
         asleep.put(FRAMES[:1])
-        await asleep.drained()
+        await asleep.wait_until_stored()
         first.gate.clear()
         first.decided.clear()
         asleep.put(FRAMES[1:2])
         await first.decided.wait()
         awake = outbox(second, asleep.last)
         awake.put(FRAMES[2:3])
-        await awake.drained()
+        await awake.wait_until_stored()
         slept = 100.0
         first.gate.set()
         with pytest.raises(NameInUse, match=NAME):
-            await asleep.drained()
+            await asleep.wait_until_stored()
         asleep.put(FRAMES[3:])
         assert (await second.span(log_of(TOPIC))).messages == 3
         for box in (asleep, awake):

@@ -14,7 +14,7 @@ import pytest
 from client_setup import run
 
 import thinwire as tw
-from thinwire.client.local_services import run_watches
+from thinwire.client.local_services import run_service
 from thinwire.client.watch_reader import WatchRegistration
 from thinwire.errors import ServiceUnavailable
 from thinwire.topics.names import WATCHES
@@ -95,7 +95,8 @@ def test_inexact_values_are_reported_and_not_evaluated() -> None:
         schema = stocks()
         topic = schema.name
         async with tw.connect(f"memory://{topic}", services=False) as bus, AsyncExitStack() as stack:
-            await run_watches(bus.broker, bus.clock, stack)  # without a registry, the publisher's own tolerance applies
+            # Without a registry, the tolerance of the publisher applies.
+            await run_service("watches", bus.broker, bus.clock, stack)
             await bus.register(schema, retain=True)
             watch = bus.watch(f"{topic}[A].price +- 1 or {topic}[A].volume +- 1", max_delay=0.1)
             async with watch as hits, bus.publisher(topic, tolerance={"price": 0.5}) as out:

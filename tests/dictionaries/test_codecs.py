@@ -20,7 +20,7 @@ from thinwire.dictionaries.codecs.deflate import TrimmedDeflate
 from thinwire.dictionaries.codecs.zstd import TrimmedZstd
 from thinwire.errors import CorruptDictionary, CorruptFrame
 from thinwire_lab.bench.codec_sizes import Gzip, Previous
-from thinwire_lab.streams.generated_streams import taxi_json
+from thinwire_lab.streams.named_streams import NamedStream
 
 ROOMS = [
     b'{"sensor":"T%d","room":"11.%d","temperature":%d.%d,"ok":true}' % (n % 17, n % 13, 15 + n * 7 % 11, n * 3 % 10)
@@ -220,7 +220,7 @@ def test_the_usual_message_travels_without_any_byte_of_framing() -> None:
 
 
 def test_dense_leaves_out_one_byte_more() -> None:
-    trips = list(islice(taxi_json(), 900))
+    trips = list(islice(NamedStream("taxi-json").messages(), 900))
     trained = train(trips[:600], 4096, codec="dense", level=12)
     assert trained is not None
     dense, plain = codec_of(trained), Zstd(trained.content, 12, trained.largest)

@@ -1,12 +1,15 @@
 """Controllers at a real broker: one leads, another takes over; broken promises are mended, lost topics found a host."""
 
 import asyncio
+import gc
 import time
+import warnings
 from functools import cache
 
 import pytest
 from edge_setup import TERM, ended, told, until
 
+from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
 from thinwire.edge.assignment import change_assignment
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, Assignment
@@ -117,3 +120,19 @@ def test_two_who_change_the_assignment_at_once_both_get_their_way():
         assert (found.version, set(found.hosts)) == (5, {f"t{n}" for n in range(5)})
 
     told(tell)
+
+
+def test_a_controller_that_is_cancelled_early_leaves_no_call_behind():
+    async def renew():
+        controller = Controller(LocalBroker(LocalServer()), model())
+        controller._follower.complete.set()
+        renewing = asyncio.create_task(controller._renew_leases())
+        await asyncio.sleep(0)
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        asyncio.run(renew())
+        gc.collect()
+    assert [str(warning.message) for warning in found if "never awaited" in str(warning.message)] == []

@@ -21,10 +21,9 @@ from thinwire.topics.dictionary_documents import (
     MAX_REFERENCES,
     ActiveDictionaries,
     Decision,
+    Decisions,
     DictionaryReference,
     StoredDictionaries,
-    decode_decisions,
-    encode_decisions,
 )
 from thinwire.topics.dictionary_metadata import RETENTION_MARGIN, find_unneeded
 from thinwire.topics.dictionary_sampler import DictionaryLifetimes, Sampler
@@ -249,7 +248,8 @@ def test_a_thousand_topics_are_spread_evenly_over_three():
 
 def test_decisions_come_back_and_only_the_last_are_kept():
     decisions = [Decision("keep", float(n), why={"n": n}) for n in range(MAX_DECISIONS + 5)]
-    assert decode_decisions(encode_decisions(decisions)) == decisions[5:]
+    last = Decisions(tuple(sampler(decisions=decisions).decisions))
+    assert Decisions.decode(last.encode()) == last == Decisions(tuple(decisions[5:]))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_documents_that_cannot_be_right_are_refused_by_field(kind, document, com
 
 @given(st.binary(max_size=200))
 def test_garbage_is_no_document(value):
-    for decode in (ActiveDictionaries.decode, StoredDictionaries.decode, decode_decisions):
+    for decode in (ActiveDictionaries.decode, StoredDictionaries.decode, Decisions.decode):
         with pytest.raises(RegistryError):
             decode(value)
 

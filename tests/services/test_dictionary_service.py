@@ -207,15 +207,15 @@ def test_slots_that_were_bound_before_are_found_out():
 
 
 def test_a_store_that_cannot_be_reached_is_tried_again(monkeypatch):
-    put, refused = DictionaryStore.put_packed, []
+    put, refused = DictionaryStore.put, []
 
-    async def unreachable(store, hash, travelling):
-        refused.append(hash)
+    async def unreachable(store, dictionary, packed=None):
+        refused.append(dictionary.hash)
         if len(refused) < 3:
             raise BrokerUnavailable(url="nats://nowhere")
-        await put(store, hash, travelling)
+        await put(store, dictionary, packed)
 
-    monkeypatch.setattr(DictionaryStore, "put_packed", unreachable)
+    monkeypatch.setattr(DictionaryStore, "put", unreachable)
 
     async def tell(broker, connect):
         notes = await Notes.begin(broker)

@@ -12,8 +12,8 @@ from thinwire.brokers.protocol import BucketEntry
 from thinwire.errors import Superseded
 from thinwire.services.leased_service import LeasedService, LeasePolicy, choose_instance
 from thinwire.services.service_base import ServiceBase
-from thinwire.topics.bucket_follower import BucketFollower, leased
-from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
+from thinwire.topics.bucket_follower import BucketFollower, lease_handler
+from thinwire.topics.leases import LeaseDocument, Leases, heartbeat_key, lease_key, take
 
 TERM = 2.5
 
@@ -180,7 +180,9 @@ def test_epochs_increase_and_an_epoch_has_one_holder(steps):
 
 def translators(leases, now, *names):
     for number, name in enumerate(names, start=100):
-        leases.apply(BucketEntry(translator_key(name), LeaseDocument(name, beat=number).encode(), number), now)
+        leases.apply(
+            BucketEntry(heartbeat_key("translator", name), LeaseDocument(name, beat=number).encode(), number), now
+        )
 
 
 def test_topics_are_distributed_and_only_those_of_a_stopped_service_move():
@@ -233,7 +235,7 @@ class TwoTopics(LeasedService):
 
     def __init__(self, broker):
         leases = Leases(TERM, kind="sampler")
-        follower = BucketFollower(broker, {"leases": lambda: leased(leases)}, logging.getLogger("test"))
+        follower = BucketFollower(broker, {"leases": lease_handler(leases)}, logging.getLogger("test"))
         super().__init__(broker, "t1", leases, "leases", follower, 10.0, logging.getLogger("test"))
         self.lost = asyncio.Event()
         self.checks_after_loss = 0

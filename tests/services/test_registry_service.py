@@ -20,11 +20,8 @@ from thinwire.services.registry.registry_descriptions import (
 from thinwire.topics.registry_client import (
     find_schema,
     ping,
-    put_publisher,
     put_subscription,
     register_schema,
-    register_turtle,
-    remove_publisher,
     remove_subscription,
     topic_document,
 )
@@ -149,7 +146,8 @@ def test_documents_are_listed_described_and_queried_without_a_service():
     async def main():
         async with local() as (_, site, other):
             await register_schema(site.bucket, ROOMS, Settings(retain=True))
-            await put_publisher(site.bucket, PublisherDocument(ROOMS.name, "p1", 1, 5.0, ROOMS.fingerprint.hex()))
+            publisher = PublisherDocument(ROOMS.name, "p1", 1, 5.0, ROOMS.fingerprint.hex())
+            await site.bucket.put(publisher.key, encode(publisher))
             await site.subscribe("a", 0.5)
             async with running(other):
                 await site.configured(0.5)
@@ -166,7 +164,7 @@ def test_documents_are_listed_described_and_queried_without_a_service():
             assert describe_document(registry, "publisher.building.rooms.p1")["document"]["incarnation"] == 1
             query = "SELECT ?n { ?p a tw:Publisher ; tw:name ?n ; tw:topic/tw:name 'building.rooms' }"
             assert (await query_registry(site.bucket, query))["rows"] == [["p1"]]
-            await remove_publisher(site.bucket, ROOMS.name, "p1")
+            await site.bucket.delete(publisher.key)
             assert (await query_registry(site.bucket, query))["rows"] == []
 
     asyncio.run(main())
@@ -206,7 +204,7 @@ def test_compatible_versions_of_a_schema_are_registered():
         async with local() as (_, site, _):
             await register_schema(site.bucket, ROOMS, Settings(max_silence=5))
             assert await register_schema(site.bucket, ROOMS) == await topic_document(site.bucket, ROOMS.name)
-            newer = await register_turtle(site.bucket, to_turtle(finer))
+            newer = await register_schema(site.bucket, from_turtle(to_turtle(finer)))
             assert (newer.fingerprint, newer.settings.max_silence) == (finer.fingerprint.hex(), 5)
             with pytest.raises(RegistryError, match="another topic") as refused:
                 await register_schema(site.bucket, other)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from fractions import Fraction
 from random import Random
 
+from demand_classes import selects
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from translation_setup import Channels, Log, Reader
@@ -186,7 +187,7 @@ def check_all(log, asked, one, events):
             check_value(log, asked, event, p)
     due = defaultdict(list)
     for *source, ordinal in log.truth:
-        if one.chooses(source[2], PLANT):
+        if selects(one, source[2], PLANT):
             due[tuple(source)].append(ordinal)
     assert dict(heard) == dict(due)
 
@@ -196,7 +197,7 @@ def check_held(log, asked, one, events):
     told = {event.identity: event for event in events}
     last = {}
     for identity, truth in log.truth.items():
-        if not one.chooses(identity[2], PLANT):
+        if not selects(one, identity[2], PLANT):
             continue
         event = last[identity[:3]] = told.get(identity, last.get(identity[:3]))
         assert event is not None

@@ -337,7 +337,7 @@ def test_a_checkpoint_that_is_no_good_costs_reading_and_nothing_else(kind, harm,
         assert newest.parts[f"class/{asked.id}/p1"].channel_offset > 0
         bucket = await broker.bucket(CHECKPOINTS)
         for checkpoint in checkpoints[-2:] if harm != "none" else []:
-            [key] = checkpoint.piece_keys(checkpoint.parts["log/p1"])
+            [key] = checkpoint.piece_keys(building.topic, checkpoint.parts["log/p1"])
             await (bucket.delete(key) if harm == "missing" else bucket.put(key, b"garbage"))
         await building.publish(10)
         caplog.clear()

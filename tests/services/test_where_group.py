@@ -12,7 +12,7 @@ from thinwire.codec import Audit, Demand, EventsMissed
 from thinwire.errors import DemandError, ExpressionError
 from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Schema
-from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.demand_class import DemandClass, check_subscription
 from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
@@ -237,7 +237,7 @@ def test_predicates_that_say_the_same_are_one_class():
     assert one.id != chosen("price between 10 and 21", tolerance={"volume": 2}).id
     assert one.id != DemandClass(tolerance={"volume": 2}).id
     assert one.mode == "hold"
-    assert not one.is_log(PRICES, Demand())
+    assert not one.is_log_sufficient(PRICES, Demand())
 
 
 def test_what_decides_is_exact_for_the_whole_topic():
@@ -260,10 +260,10 @@ def test_what_decides_is_exact_for_the_whole_topic():
 )
 def test_a_predicate_that_the_schema_cannot_honour(where, problem):
     with pytest.raises(ExpressionError, match=problem) as caught:
-        chosen(where).check(PRICES)
+        check_subscription(PRICES, SubscriptionDocument("prices", "a", where=where))
     assert "^" in str(caught.value)
 
 
 def test_a_tolerance_on_what_decides_is_refused():
     with pytest.raises(DemandError, match="leave its tolerance out"):
-        chosen("price > 10", tolerance={"price": 0.5}).check(PRICES)
+        chosen("price > 10", tolerance={"price": 0.5}).check()

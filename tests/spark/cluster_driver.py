@@ -73,7 +73,7 @@ def kill_executor() -> None:
 def main(master: str, servers: str, topic: str, folder: str) -> None:
     spark = session(master, **SETTINGS)
     try:
-        results = sweep(spark, where, grid(n=list(range(40))), tasks=8)
+        results = sweep(spark, where, grid(n=list(range(40))))
         reader = spark.read.format("thinwire").option("servers", servers).option("subscribe", topic)
         frame = reader.option("minPartitions", 4).load()
         rows = frame.mapInArrow(deadly(Path(folder) / "killed"), frame.schema).toArrow()

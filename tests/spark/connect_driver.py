@@ -50,7 +50,7 @@ def main(remote: str, servers: str, topic: str, folder: str) -> None:
 
 def swept(spark: SparkSession) -> dict[str, Any]:
     reported: list[tuple[int, int]] = []
-    results = sweep(spark, squared, grid(n=list(range(20))), tasks=10, progress=lambda *at: reported.append(at))
+    results = sweep(spark, squared, grid(n=list(range(20))), progress=lambda *at: reported.append(at))
     return {"figures": [result.figures for result in results], "reported": reported}
 
 
@@ -63,9 +63,9 @@ def cancelled(spark: SparkSession) -> float:
             raise KeyboardInterrupt
 
     try:
-        sweep(spark, waited, grid(seconds=[600.0, 600.0]), tasks=2, progress=interrupt)
+        sweep(spark, waited, grid(seconds=[600.0, 600.0]), progress=interrupt)
     except KeyboardInterrupt:
-        sweep(spark, squared, grid(n=[7]), tasks=1)  # finds a free core only if the tasks are gone
+        sweep(spark, squared, grid(n=[7]))  # finds a free core only if the tasks are gone
     return time.monotonic() - started
 
 

@@ -16,7 +16,7 @@ import thinwire as tw
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.brokers.recording import RecordingWriter
-from thinwire.client.local_services import run_registry
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.schema import Event
 from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of
@@ -63,7 +63,7 @@ def publish(url: str, schema: tw.Schema, count: int, publishers: int = 2, seed: 
 async def _publish(url: str, schema: tw.Schema, count: int, publishers: int, seed: int) -> list[Event]:
     async with asyncio.timeout(120), AsyncExitStack() as stack:
         own = await stack.enter_async_context(tw.connect(url))
-        await run_registry(own.broker, WallClock(), stack)
+        await run_service("registry", own.broker, WallClock(), stack)
         bus = await stack.enter_async_context(tw.connect(url))
         await bus.register(schema, retain=True)
         live = await stack.enter_async_context(bus.subscribe(schema.name, tolerance=TOLERANCE))

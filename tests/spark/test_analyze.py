@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import pickle
+from codecs import BOM_UTF8
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from thinwire.analysis import EXACT, AnalysisRequest, Level, analyze_files, grid
-from thinwire.analysis.analysis_run import AnalysisTask, Chunk
+from thinwire.analysis.analysis_run import AnalysisTask
 from thinwire.analysis.work_folder import WorkFolder
 from thinwire.errors import ConfigError, ThinwireError
 from thinwire.spark.jobs.analyze import analyze
@@ -42,6 +43,7 @@ def figures(report):
 def test_spark_finds_what_one_process_finds(spark, tmp_path):
     spoilt = [(3, "{"), (3, ""), (700, "[1]"), (1900, '{"time":"soon"}')]
     path = lines(tmp_path / "m.jsonl", spoilt=spoilt)
+    path.write_bytes(BOM_UTF8 + path.read_bytes().replace(b"[1]", b"[\xff]"))
     alone = analyze_files([path], REQUEST)
     seen = []
     found = analyze(
@@ -49,6 +51,7 @@ def test_spark_finds_what_one_process_finds(spark, tmp_path):
     )
     assert figures(found) == figures(alone)
     assert [one.line for one in found.rejects] == [5, 703, 1904]
+    assert (found.rejects[1].reason, found.rejects[1].text) == ("not UTF-8 text", r"[\udcff]")
     assert "no time" in found.rejects[2].reason
     assert found.rejected == spark.read.json(str(tmp_path / "rejects")).count() == 3
     assert found.chosen.outcome.is_guarantee_met
@@ -157,8 +160,8 @@ def test_missing_and_unreadable_files_are_named(spark, tmp_path):
 
 def test_a_task_can_be_sent_to_executors(tmp_path):
     level = Level("as asked", requested=(("flow", "1%"), ("speed", 2.0)))
-    chunks, ranges = [Chunk(0, 5, 9, 4)], {"flow": (1.0, 2.5)}
-    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), chunks, 5, begin=1.5, ranges=ranges)
+    found = {"rows": {0: 4}, "ranges": {"flow": (1.0, 2.5)}}
+    task = AnalysisTask(WorkFolder(tmp_path), sensor_schema(), grid((level,)), 5, begin=1.5, **found)
     copy = pickle.loads(pickle.dumps(task))
     assert replace(copy, folder=task.folder) == task
     assert copy.folder.path == tmp_path

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
+from thinwire import connect
 from thinwire.analysis import EXACT, AnalysisRequest, Level, grid
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
-from thinwire.client import connect
 from thinwire.demo import building
 from thinwire.ledger import RowTally
 from thinwire.spark.jobs.analyze import analyze
@@ -46,7 +46,7 @@ def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
 
 async def _live(plan, events) -> tuple[int, int, int]:
     """Publish the events as they came, with the plan; bytes of frames, bytes on the sockets, events that arrived."""
-    checker = GuaranteeChecker(plan.schema, plan.link_config.demand, RowTally("live"))
+    checker = GuaranteeChecker(plan.schema, plan.stream_config.demand, RowTally("live"))
     arrived = 0
     async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port) as proxy:
         url = f"nats://{LOOPBACK}:{proxy.port}"

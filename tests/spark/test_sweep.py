@@ -41,7 +41,7 @@ def test_results_are_in_the_order_of_the_cells_and_failures_are_isolated(spark: 
     reported: list[tuple[int, int]] = []
     cells = grid(n=[1, 2, 3, 4, 5], unit=["m"])
     results = sweep(
-        spark, squared, cells, weight=lambda cell: float(cell["n"]), tasks=3, progress=lambda *at: reported.append(at)
+        spark, squared, cells, weight=lambda cell: float(cell["n"]), progress=lambda *at: reported.append(at)
     )
     assert [result.cell for result in results] == cells
     assert [result.figures and result.figures["square"] for result in results] == [1, 4, None, 16, 25]
@@ -73,7 +73,7 @@ def test_an_interruption_cancels_the_job(spark: SparkSession) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sweep(spark, slow, grid(seconds=[60.0, 60.0]), tasks=2, progress=interrupt)
+        sweep(spark, slow, grid(seconds=[60.0, 60.0]), progress=interrupt)
     # The session is free again: running tasks would occupy both cores for a minute.
     assert [result.error for result in sweep(spark, squared, grid(n=[7]))] == [None]
 

@@ -20,7 +20,7 @@ from thinwire.dictionaries import train as train_alone
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.spark.jobs.train import TrialSpec, train, train_topic
 from thinwire.spark.jobs.training_messages import (
-    Bound,
+    SlotBinding,
     SlotHistory,
     collect_bindings,
     draw_sample,
@@ -169,7 +169,9 @@ def test_a_topic_is_trained_on_its_frame_bodies(spark: SparkSession) -> None:
 
 
 def test_a_slot_has_the_last_binding_before_the_frame() -> None:
-    slots = SlotHistory([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
+    slots = SlotHistory(
+        [SlotBinding("p", 9, 2, 7, b"new"), SlotBinding("p", 3, 0, 7, b"old"), SlotBinding("q", 1, 0, 7, b"other")]
+    )
     places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
     assert [slots.hash_before("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
     assert slots.hash_before("p", 8, 100, 0) is None

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from thinwire.brokers.protocol import Block, Span, StoredMessage
 from thinwire.brokers.subjects import matches
 from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.interned_values import source_text
-from thinwire.errors import PeerFault, UnknownLog
+from thinwire.errors import DataLoss, PeerFault, UnknownLog
 from thinwire.schema import Event, Property, Schema
-from thinwire.topics.log_tables import LogTable
+from thinwire.topics.log_tables.log_table import LogTable
 from thinwire.topics.names import REGISTRY, data_subject, key_subject, log_of, publisher_in, schema_key, topic_key
 from thinwire.topics.topic_documents import TopicDocument, encode
 from thinwire.wire import Request, begins_round, join
@@ -32,6 +33,12 @@ def rooms(version: int = 1, *more: Property) -> Schema:
         Property("state", "enum", members=["idle", "busy"]),
     ]
     return Schema(TOPIC, [*properties, *more], version)
+
+
+def losses_in(caplog: pytest.LogCaptureFixture) -> list[DataLoss]:
+    """The losses that were logged."""
+    found = [record.args[0] for record in caplog.records if isinstance(record.args, tuple) and record.args]
+    return [loss for loss in found if isinstance(loss, DataLoss)]
 
 
 class MemorySource:

@@ -39,7 +39,7 @@ def test_what_was_stored_comes_back():
         found = await nearest(store, TOPIC, 500)
         assert found == made
         assert (found.offset, found.epoch, found.time) == (120, 3, 7.5)
-        assert {name: await store.read_part(found, name) for name in found.parts} == PARTS
+        assert {name: await store.read_part(TOPIC, found, name) for name in found.parts} == PARTS
         assert [found.parts[name].pieces for name in PARTS] == [3, 0, 2]
         assert found.parts["class/00ff/p1"].channel_offset == 44
 
@@ -67,11 +67,11 @@ def test_checkpoints_are_ordered_by_offset():
 def test_a_damaged_part_is_refused(harm):
     async def scenario(store, bucket):
         made = await store.put(TOPIC, 120, PARTS, epoch=3)
-        first, second, _ = made.piece_keys(made.parts["log/p1"])
+        first, second, _ = made.piece_keys(TOPIC, made.parts["log/p1"])
         if harm == "missing":
             await bucket.delete(first)
         elif harm == "swapped":
-            first, second = (made.piece_keys(made.parts["class/00ff/p1"])[n] for n in (0, 1))
+            first, second = (made.piece_keys(TOPIC, made.parts["class/00ff/p1"])[n] for n in (0, 1))
             values = [(await bucket.get(key)).value for key in (first, second)]
             await bucket.put(first, values[1])
             await bucket.put(second, values[0])
@@ -79,9 +79,9 @@ def test_a_damaged_part_is_refused(harm):
             await bucket.put(first, b"b" * (1_000 if harm == "other" else 100_000))
         harmed = "class/00ff/p1" if harm == "swapped" else "log/p1"
         with pytest.raises(CorruptCheckpoint):
-            await store.read_part(made, harmed)
+            await store.read_part(TOPIC, made, harmed)
         with pytest.raises(CorruptCheckpoint):
-            await store.read_part(made, "log/nobody")
+            await store.read_part(TOPIC, made, "log/nobody")
 
     run_scenario(scenario)
 
@@ -147,7 +147,7 @@ def test_concurrent_writers_both_store_their_checkpoint():
         await asyncio.gather(*(store.put(TOPIC, offset, PARTS, epoch=1) for offset in (10, 20)))
         found = await nearest(store, TOPIC, 10_000)
         assert found is not None
-        assert {name: await store.read_part(found, name) for name in found.parts} == PARTS
+        assert {name: await store.read_part(TOPIC, found, name) for name in found.parts} == PARTS
 
     run_scenario(scenario)
 
@@ -183,7 +183,7 @@ def test_too_many_parts_are_refused():
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60, unique=True), st.integers(2, 20))
 def test_thinning_keeps_the_ends_and_spreads_old_checkpoints(offsets, limit):
-    known = [Checkpoint(TOPIC, offset, 1) for offset in sorted(offsets)]
+    known = [Checkpoint(offset, 1) for offset in sorted(offsets)]
     kept = thin_out(known, limit)
     assert len(kept) == min(len(known), limit)
     assert (kept[0], kept[-1]) == (known[0], known[-1])

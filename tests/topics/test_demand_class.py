@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from demand_classes import selects
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +13,8 @@ from thinwire.codec.demand import tolerance_of
 from thinwire.codec.tolerance_vector import tick_size
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
-from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.demand_class import DemandClass, check_subscription
 from thinwire.topics.static_properties import factored
-from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.wire.partial_event import EncodingKind
 
@@ -118,11 +118,14 @@ def test_a_contradictory_demand_is_refused_with_its_property(wrong, name):
         check_subscription(PLANT, wrong)
 
 
-def test_a_class_is_checked_against_a_schema_like_its_subscriptions():
-    of({"t": 0.5, "power": 0}, exact=("n",), properties=("t", "n", "power", "serial"), sources={"site": 1}).check(PLANT)
-    for wrong in (of({"x": 1}), of(sources={"t": 1}), of({"state": 1}), of({"secret": 1}), of({"thirds": "1%"})):
+def test_a_subscription_is_checked_against_the_schema():
+    selected = ("t", "n", "power", "serial")
+    right = subscription({"t": 0.5, "power": 0}, exact=("n",), properties=selected, sources={"site": 1})
+    check_subscription(PLANT, right)
+    requests = ({"x": 1}, {"state": 1}, {"secret": 1}, {"thirds": "1%"})
+    for wrong in (subscription(sources={"t": 1}), *map(subscription, requests)):
         with pytest.raises(DemandError):
-            wrong.check(PLANT)
+            check_subscription(PLANT, wrong)
     with pytest.raises(DemandError):
         of(default_tolerance=0.5, exact=True).check()
 
@@ -137,11 +140,11 @@ def test_a_class_keeps_dimensions_headers_and_the_reference_to_static_properties
 
 def test_sources_are_selected_by_dimensions():
     some = of(sources={"machine": ["m1", "m2"], "site": 1})
-    assert some.chooses((1, "m2"), PLANT)
-    assert not some.chooses((2, "m2"), PLANT)
-    assert not some.chooses((1, "m3"), PLANT)
-    assert of().chooser(PLANT) is None
-    assert not of(sources={"machine": []}).chooses((1, "m1"), PLANT)
+    assert selects(some, (1, "m2"), PLANT)
+    assert not selects(some, (2, "m2"), PLANT)
+    assert not selects(some, (1, "m3"), PLANT)
+    assert of().source_filter(PLANT) is None
+    assert not selects(of(sources={"machine": []}), (1, "m1"), PLANT)
 
 
 def allowed(schema, p, one):
@@ -169,7 +172,7 @@ def test_channel_tolerance_plus_log_tolerance_is_at_most_the_request(
     over = resolve(LOG_SCHEMA, Demand(logged, logged_default, mode=mode))
     demand_class = DemandClass.of(one)
     schema = LOG_SCHEMA.select(["time", "site", "machine", *NUMBERS[:6]]) if some else LOG_SCHEMA
-    share = demand_class.share(schema, over)
+    share = demand_class.channel_demand(schema, over)
     assert (share.mode, share.changes) == (("hold", True) if emit == "changes" else ("predict", False))
     rules = resolve(schema, share, over)
     for rule in rules.rules:
@@ -185,7 +188,7 @@ def test_channel_tolerance_plus_log_tolerance_is_at_most_the_request(
 def shared(one, logged, mode="predict"):
     """Rules of the class's channel by property, for a log with the given tolerances."""
     over = resolve(LOG_SCHEMA, Demand(logged, mode=mode))
-    rules = resolve(LOG_SCHEMA, one.share(LOG_SCHEMA, over), over).rules
+    rules = resolve(LOG_SCHEMA, one.channel_demand(LOG_SCHEMA, over), over).rules
     return {rule.property.name: rule for rule in rules}
 
 
@@ -232,16 +235,14 @@ def test_a_stricter_class_does_not_widen_an_idle_band():
 
 def test_the_log_serves_classes_that_request_nothing_coarser():
     demand = Demand({"t": 0.5, "power": 0, "current": 0}, default_tolerance=0.1)
-    over = resolve(LOG_SCHEMA, demand)
     same = {"t": 0.5, "power": 0, "current": 0}
-    for rules in (demand, over):
-        assert of(same, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
-        assert of({**same, "t": 0.4}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
-        assert of({**same, "t": 0.55}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)  # less than a tick more
-        assert of({**same, "place": 0}, default_tolerance=0.1, emit="changes").is_log(LOG_SCHEMA, rules)
-        assert of(exact=True).is_log(LOG_SCHEMA, rules)
-        assert not of({**same, "t": 0.6}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
-        assert not of({"t": 0.5, "power": 0}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)  # it may idle
-        assert not of(same, default_tolerance=0.1, sources={"site": 1}).is_log(LOG_SCHEMA, rules)
-        assert not of(default_tolerance=0.1, properties=("n",)).is_log(LOG_SCHEMA, rules)
-    assert of({"t": 50}, properties=("t",)).is_log(LOG_SCHEMA, Demand(min_interval=5))
+    assert of(same, default_tolerance=0.1).is_log_sufficient(LOG_SCHEMA, demand)
+    assert of({**same, "t": 0.4}, default_tolerance=0.1).is_log_sufficient(LOG_SCHEMA, demand)
+    assert of({**same, "t": 0.55}, default_tolerance=0.1).is_log_sufficient(LOG_SCHEMA, demand)  # less than a tick more
+    assert of({**same, "place": 0}, default_tolerance=0.1, emit="changes").is_log_sufficient(LOG_SCHEMA, demand)
+    assert of(exact=True).is_log_sufficient(LOG_SCHEMA, demand)
+    assert not of({**same, "t": 0.6}, default_tolerance=0.1).is_log_sufficient(LOG_SCHEMA, demand)
+    assert not of({"t": 0.5, "power": 0}, default_tolerance=0.1).is_log_sufficient(LOG_SCHEMA, demand)  # it may idle
+    assert not of(same, default_tolerance=0.1, sources={"site": 1}).is_log_sufficient(LOG_SCHEMA, demand)
+    assert not of(default_tolerance=0.1, properties=("n",)).is_log_sufficient(LOG_SCHEMA, demand)
+    assert of({"t": 50}, properties=("t",)).is_log_sufficient(LOG_SCHEMA, Demand(min_interval=5))

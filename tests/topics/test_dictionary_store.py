@@ -109,7 +109,8 @@ def test_a_difference_is_read_with_its_parents():
     async def scenario(store, bucket):
         line = lineage(MAX_CHAIN)
         for parent, dictionary in zip([None, *line], line, strict=False):
-            packed = await store.put(dictionary, parent)
+            packed = pack(dictionary, parent)
+            await store.put(dictionary, packed)
             assert packed.parent == (parent.hash if parent else b"")
         assert (await store.get(line[-1].hash)).content == line[-1].content
         before = store.received
@@ -125,7 +126,7 @@ def test_a_chain_of_parents_that_is_too_long_circular_or_broken():
     async def scenario(store, bucket):
         line = lineage(MAX_CHAIN + 1)
         for parent, dictionary in zip([None, *line], line, strict=False):
-            await store.put(dictionary, parent)
+            await store.put(dictionary, pack(dictionary, parent))
         with pytest.raises(CorruptDictionary, match="too many parents"):
             await store.get(line[-1].hash)
         loop = bytes((3,)) + line[0].hash

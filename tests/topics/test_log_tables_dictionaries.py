@@ -13,7 +13,7 @@ from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema, opaque
 from thinwire.topics.dictionary_store import dictionary_pieces
-from thinwire.topics.log_tables import LogTable
+from thinwire.topics.log_tables.log_table import LogTable
 from thinwire.topics.names import DICTIONARIES, data_subject, key_subject, log_of
 from thinwire.wire import begins_round, join
 

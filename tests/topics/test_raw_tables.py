@@ -6,7 +6,8 @@ import pytest
 from log_table_setup import TOPIC, MemorySource, Writing, readings, rooms
 
 from thinwire.errors import DataLoss
-from thinwire.topics.log_tables import Range, read_frames, read_messages
+from thinwire.topics.log_tables.offset_range import Range
+from thinwire.topics.log_tables.raw_tables import read_frames, read_messages
 from thinwire.topics.names import data_subject, log_of
 from thinwire.wire import join, split
 

@@ -146,7 +146,7 @@ async def spoil(story, chance):
     bucket = await story.broker.bucket(CHECKPOINTS)
     for checkpoint in await story.store.read_all(story.topic):
         for part in checkpoint.parts.values():
-            key = chance.choice(checkpoint.piece_keys(part))
+            key = chance.choice(checkpoint.piece_keys(story.topic, part))
             if chance.random() < 0.2:
                 await bucket.delete(key)
             elif chance.random() < 0.3:

@@ -11,7 +11,8 @@ from thinwire.codec.demand import tolerance_of
 from thinwire.codec.tolerance_vector import write_tolerance
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
-from thinwire.topics.tolerance_budget import budget, budget_of_demand, check_subscription, nearest_budget
+from thinwire.topics.demand_class import check_subscription
+from thinwire.topics.tolerance_budget import budget, budget_of_demand, nearest_budget
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
 

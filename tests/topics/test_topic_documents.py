@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, StreamConfig
+from thinwire.codec import Demand
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema
 from thinwire.topics.names import parse_registry_key, schema_key
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
-from thinwire.topics.topic_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
 
 ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()
@@ -72,10 +72,10 @@ def test_unknown_fields_are_kept_and_not_compared(document):
 
 
 @given(configs)
-def test_configuration_converts_to_a_stream_configuration_and_back(document):
-    link = document.link_config()
-    assert isinstance(link, StreamConfig)
-    assert ConfigDocument.of(document.topic, document.wanted, link) == document
+def test_configuration_becomes_a_stream_configuration(document):
+    config = document.stream_config(ROOMS)
+    assert {name: getattr(config, name) for name in document.stream} == document.stream
+    assert (config.version, config.demand) == (document.version, demand_for(ROOMS, document.demand))
     assert ConfigDocument.decode(encode(document)) == document
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.client import connect
+from thinwire import connect
 from thinwire.errors import PlanError
 from thinwire.schema import Property, Schema, to_turtle
 from thinwire.topics.registry_client import open_registry, topic_document

@@ -32,7 +32,7 @@ from thinwire.edge.edge_documents import (
     EdgeHostDocument,
     EdgeReport,
     EdgeTopic,
-    Seen,
+    TopicMeasurements,
     host_key,
     topic_key,
 )
@@ -127,7 +127,9 @@ async def write_edge(bus: tw.Bus) -> None:
     await edge.put(topic_key(topic.topic), topic.encode())
     await edge.put(host_key("edge-1"), EdgeHostDocument("edge-1", cores=2, url="nats://edge-1:4222").encode())
     await edge.put(ASSIGNMENT, Assignment({"region-7.gps": "edge-1"}, version=3, epoch=2).encode())
-    report = EdgeReport("edge-1", 7, {"region-7.gps": Seen(p90=0.05, rate=19.5, interval=0.026, done=100, span=5.0)})
+    report = EdgeReport(
+        "edge-1", 7, {"region-7.gps": TopicMeasurements(p90=0.05, rate=19.5, interval=0.026, done=100, span=5.0)}
+    )
     await (await bus.broker.bucket(EDGE_REPORTS)).put("edge-1", report.encode())
     await (await bus.broker.bucket(EDGE_POSITIONS)).put("region-7.gps", PositionDocument(100, 2).encode())
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
+from demand_classes import selects
 from world_truth import PublishedEvent, PublishedEvents, Source, decimal, distance, idle_band
 
 from thinwire.brokers.protocol import StoredMessage
@@ -172,7 +173,7 @@ class SubscriberChecks:
             self._fail(run, f"{_text(id)} was never published")
             return
         schema = published.schemas[id.incarnation]
-        if not self._class.chooses(id.source, schema):
+        if not selects(self._class, id.source, schema):
             self._fail(run, f"{_text(id)} is of a source that was not requested")
         if id in run.events:
             self._fail(run, f"{_text(id)} delivered twice")
@@ -273,7 +274,7 @@ class SubscriberChecks:
                 continue
             if mark is not None and (id.publisher != mark.publisher or actual.time >= mark.time):
                 continue
-            if not self._class.chooses(id.source, published.schemas[id.incarnation]):
+            if not selects(self._class, id.source, published.schemas[id.incarnation]):
                 continue
             if self._predicate is None or self._predicate.matches(log.events[id]):
                 yield id

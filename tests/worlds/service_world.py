@@ -80,7 +80,7 @@ class TranslatorBroker(LocalBroker):
 
     async def append(self, log: str, subject: str, payload: bytes, **options: Any) -> int:
         try:
-            if options["expected_last"] == ANY:
+            if options.get("expected_last", ANY) == ANY:
                 self.in_flight = log, subject, payload
                 self.has_sent.set()
             return await super().append(log, subject, payload, **options)

@@ -14,7 +14,7 @@ PORTION = 10
 def test_no_check_fails_with_services(first):
     totals = run_seeds("services", first, PORTION)
     assert totals.failed == {}
-    assert totals.counts["delivered"] > 0
+    assert min(totals.counts["delivered"], totals.counts["channel_batches"]) > 0
 
 
 @pytest.mark.parametrize("first", range(0, 20, PORTION))

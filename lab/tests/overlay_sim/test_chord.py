@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ring_multicast import multicast
 
 from thinwire.errors import ConfigError
-from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, route, routes
-from thinwire_lab.overlay_sim.chord.ring_multicast import multicast, owners, range_multicast
+from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, routes
 
 BITS = 8
 rings = st.sets(st.integers(0, (1 << BITS) - 1), min_size=1, max_size=60).map(lambda ids: Ring(ids, BITS))
@@ -57,8 +57,8 @@ def test_fingers_are_the_distinct_successors_of_doubling_distances(ring):
 @given(st.one_of(rings, crowded), st.data())
 def test_ways_end_at_the_owner_and_are_short(ring, data):
     start, key = data.draw(st.integers(0, len(ring) - 1)), data.draw(st.integers(0, ring.keys - 1))
-    way = route(ring, start, key)
-    assert (way[0], way[-1]) == (start, by_hand(ring, key))
+    way = [start, *routes(ring, [start], [ring.successor(key)]).nodes.tolist()]
+    assert way[-1] == by_hand(ring, key)
     assert len(way) == len(set(way))
     assert len(way) - 1 == hops(ring, start, way[-1])[0] <= BITS
     for a, b in pairwise(way):
@@ -83,32 +83,6 @@ def test_a_multicast_takes_the_nodes_on_the_greedy_ways(ring, data):
     union = set(routes(ring, [start], sorted(wanted)).nodes.tolist())
     assert {m.receiver for m in multicast(ring, start, wanted)} - {start} == union
     assert len(multicast(ring, start, wanted)) - 1 == len(union)
-
-
-@given(st.one_of(rings, crowded), st.data())
-def test_range_multicast_reaches_the_owners_once(ring, data):
-    keys = st.integers(0, ring.keys - 1)
-    start, low, high = data.draw(st.integers(0, len(ring) - 1)), data.draw(keys), data.draw(keys)
-    span = range(low, low + (high - low) % ring.keys + 1)
-    wanted = {by_hand(ring, key) for key in span}
-    assert set(owners(ring, low, high)) == wanted
-    sent = range_multicast(ring, start, low, high)
-    assert processed(sent) == Counter(wanted)
-    assert hangs_together(sent, start)
-
-
-@pytest.mark.parametrize("low", [0, 1, 10, 11, 255])
-def test_a_range_may_cover_the_ring(low):
-    ring = Ring([10, 11, 12, 200], BITS)
-    sent = range_multicast(ring, 2, low, (low - 1) % 256)
-    assert processed(sent) == Counter(range(4))
-
-
-def test_a_range_of_neighbours_takes_one_message_each():
-    ring = Ring.random(400, seed=1)
-    low, high = int(ring.ids[50]), int(ring.ids[81])
-    sent = [m for m in range_multicast(ring, 300, low, high) if m.sender is not None]
-    assert len(sent) == len(route(ring, 300, low)) - 1 + 31
 
 
 def test_ways_grow_with_the_logarithm_of_the_ring():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ring_multicast import multicast
 
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Ring
-from thinwire_lab.overlay_sim.chord.ring_multicast import multicast
 from thinwire_lab.overlay_sim.dissemination.cost_model import Model
 from thinwire_lab.overlay_sim.dissemination.overlay_simulation import ChurnCosts, churn, simulate, sites
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES

@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from subscriber_values import within
 
-from thinwire_lab.overlay_sim.filters.greedy_filter import greedy, within
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 from thinwire_lab.overlay_sim.filters.published_filters import costs, global_optimum
 
 STREAMS = st.lists(st.integers(-12, 12), max_size=25).map(lambda drawn: np.array(drawn, dtype=np.int64))

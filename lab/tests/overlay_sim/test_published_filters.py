@@ -5,14 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared_readings import READINGS, delivered
+from subscriber_values import within
 
 from thinwire.errors import ConfigError, DemandError
-from thinwire_lab.overlay_sim.filters.greedy_filter import greedy, within
-from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed, SingleLevel
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
+from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
 from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     base_for,
     chosen_chains,
     decompositions,
+    digit_chains,
     digits,
     first_level,
     splits,
@@ -32,7 +34,7 @@ def stream(steps):
 def delivered_values(scheme, values):
     """What each threshold is given after the first value, as places in the whole stream."""
     passage = scheme.run(values[1:])
-    return lambda threshold: [0, *(passage.deliveries_of(threshold) + 1).tolist()]
+    return lambda threshold: [0, *(passage.places[passage.thresholds == threshold] + 1).tolist()]
 
 
 def ramp(end, step=-1):
@@ -40,23 +42,22 @@ def ramp(end, step=-1):
 
 
 @given(st.one_of(UNIT, BOUNDED, JUMPS), SETS)
-def test_exact_schemes_deliver_what_greedy_does(steps, thresholds):
+def test_cooperative_filters_deliver_what_greedy_does(steps, thresholds):
     values = stream(steps)
-    for scheme in (SingleLevel(thresholds, 0), Cooperative(thresholds, 0)):
-        given_to = delivered_values(scheme, values)
-        assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
+    given_to = delivered_values(Cooperative(chosen_chains(thresholds, step=1).values(), 0), values)
+    assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
 
 
 @given(st.one_of(UNIT, BOUNDED, JUMPS), SETS, st.integers(2, 8))
 def test_decomposed_filters_keep_the_copy_within_the_threshold(steps, thresholds, base):
     values = stream(steps)
-    given_to = delivered_values(Decomposed(thresholds, 0, base), values)
+    given_to = delivered_values(Decomposed(digit_chains(thresholds, base), 0), values)
     assert all(within(values, np.array(given_to(c)), c) for c in thresholds)
 
 
 def test_decomposed_filters_may_deliver_more_or_less():
     def places(threshold, values):
-        return delivered_values(Decomposed([threshold], 0, base=4), np.array(values))(threshold)
+        return delivered_values(Decomposed(digit_chains([threshold], base=4), 0), np.array(values))(threshold)
 
     assert (places(5, [0, 5]), greedy(np.array([0, 5]), 5).tolist()) == ([0, 1], [0])
     assert (places(6, range(7)), greedy(np.arange(7), 6).tolist()) == ([0, 6], [0])
@@ -74,41 +75,41 @@ def test_two_levels_are_exact_for_unit_steps():
     for c, first, second in FIXED_STEP:
         for walk in [*walks, np.arange(600), -np.arange(600)]:
             values = walk - walk[0]
-            assert delivered_values(Decomposed.of([(first, second)], 0), values)(c) == greedy(values, c).tolist()
+            assert delivered_values(Decomposed([(first, second)], 0), values)(c) == greedy(values, c).tolist()
 
 
 def test_three_levels_by_the_same_formula_are_not():
-    assert delivered_values(Decomposed.of([(3, 6, 14)], 0), np.arange(30))(23)[1] == 16
+    assert delivered_values(Decomposed([(3, 6, 14)], 0), np.arange(30))(23)[1] == 16
     for values in (np.arange(400), stream(np.random.default_rng(2).choice([-1, 1], 3000))):
-        assert delivered_values(Decomposed.of([(3, 8, 24)], 0), values)(35) == greedy(values, 35).tolist()
+        assert delivered_values(Decomposed([(3, 8, 24)], 0), values)(35) == greedy(values, 35).tolist()
 
 
 @given(JUMPS, st.integers(1, 9), st.integers(0, 20))
 def test_two_cooperating_levels_are_exact_on_any_stream(steps, first, more):
     values, c = stream(steps), 2 * first + more
-    assert delivered_values(Cooperative.of([(first, first + more)], 0), values)(c) == greedy(values, c).tolist()
+    assert delivered_values(Cooperative([(first, first + more)], 0), values)(c) == greedy(values, c).tolist()
 
 
 @given(st.sampled_from([((2, 3, 6), 1), ((4, 6, 12), 2), ((2, 3, 6, 12), 1)]), st.data())
 def test_more_cooperating_levels_are_exact_where_steps_are_small(case, data):
     chain, step = case
     values = stream(data.draw(st.lists(st.integers(-step, step), max_size=150)))
-    assert delivered_values(Cooperative.of([chain], 0), values)(sum(chain)) == greedy(values, sum(chain)).tolist()
+    assert delivered_values(Cooperative([chain], 0), values)(sum(chain)) == greedy(values, sum(chain)).tolist()
 
 
 @given(JUMPS)
 def test_more_cooperating_levels_always_keep_the_copy_within_the_threshold(steps):
     values = stream(steps)
-    assert within(values, np.array(delivered_values(Cooperative.of([(1, 2, 4, 9)], 0), values)(16)), 16)
+    assert within(values, np.array(delivered_values(Cooperative([(1, 2, 4, 9)], 0), values)(16)), 16)
 
 
 def test_more_cooperating_levels_deliver_more_after_a_jump():
-    assert delivered_values(Cooperative.of([(1, 2, 4)], 0), np.array([0, -7]))(7) == [0, 1]
+    assert delivered_values(Cooperative([(1, 2, 4)], 0), np.array([0, -7]))(7) == [0, 1]
     assert greedy(np.array([0, -7]), 7).tolist() == [0]
 
 
 def test_an_upper_filter_moves_though_the_value_is_near_its_centre():
-    scheme = Cooperative.of([(3, 8)], 0)
+    scheme = Cooperative([(3, 8)], 0)
     scheme.run(np.array([4]))
     assert scheme.centres.tolist() == [[4, 0]]
     scheme.run(np.array([5]))
@@ -116,9 +117,9 @@ def test_an_upper_filter_moves_though_the_value_is_near_its_centre():
 
 
 def test_joining_late_below_a_shared_filter_delivers_too_early():
-    scheme = Decomposed.of([(3, 8)], 0)
+    scheme = Decomposed([(3, 8)], 0)
     scheme.centres[0] = 1
-    assert scheme.run(np.arange(1, 20)).deliveries_of(11)[0] + 1 == 9
+    assert scheme.run(np.arange(1, 20)).places[0] + 1 == 9
     assert greedy(np.arange(1, 20), 11, start=0)[0] + 1 == 12
 
 
@@ -172,16 +173,14 @@ def test_a_shared_upper_filter_loses_values(reading, radii, values, loser):
 @pytest.mark.parametrize(("reading", "radii", "values", "loser"), FAILURES, ids=[name for name, *_ in FAILURES])
 def test_correct_schemes_pass_where_shared_readings_fail(reading, radii, values, loser):
     thresholds = [3 + radius for radius in radii]
-    chains = Cooperative.of([(3, radius) for radius in radii], 0)
-    for scheme in (SingleLevel(thresholds, 0), chains):
-        given_to = delivered_values(scheme, values)
-        assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
+    given_to = delivered_values(Cooperative([(3, radius) for radius in radii], 0), values)
+    assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
     assert IntervalIndex(thresholds, 0).offer_many(values)[0][-1] == len(values) - 1
 
 
 def test_without_alignment_a_shared_filter_only_adds():
     values = np.array([0, -2, -4, -6, -7, -9])
-    shared = Decomposed.of([(3, 8), (3, 12)], 0)
+    shared = Decomposed([(3, 8), (3, 12)], 0)
     assert shared.parents.tolist() == [-1, 0, 0]
     given_to = delivered_values(shared, values)
     assert (given_to(11), greedy(values, 11).tolist()) == ([0, 5], [0])
@@ -231,8 +230,8 @@ def test_bad_settings_are_named():
     for ask, error in (
         (lambda: base_for(63, 0), ConfigError),
         (lambda: digits(5, 1), ConfigError),
-        (lambda: Decomposed([-1], 0), DemandError),
-        (lambda: Cooperative([3], 0).run(np.array([1 << 61])), DemandError),
+        (lambda: digit_chains([-1], 4), DemandError),
+        (lambda: Cooperative([(3,)], 0).run(np.array([1 << 61])), DemandError),
     ):
         with pytest.raises(error, match="field="):
             ask()

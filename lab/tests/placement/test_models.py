@@ -15,7 +15,7 @@ from thinwire.placement.latency_model import LatencyFeedback
 from thinwire.placement.neural_network import layer_shapes
 from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import fit_margin
-from thinwire_lab.placement.model_scores import outcome, score
+from thinwire_lab.placement.model_scores import score, simulate_placement
 from thinwire_lab.placement.network_training import fit_network, initial_weights, loss, split_weights
 from thinwire_lab.placement.published_model import PublishedModel, fit_published
 from thinwire_lab.placement.queue_simulator import HostRun, random_runs
@@ -167,7 +167,7 @@ def test_reports_move_the_model_and_missing_ones_do_not():
 
 def test_an_outcome_counts_broken_promises():
     slow = [TopicLoad("a", 30, 0.05), TopicLoad("b", 1, 0.01)]
-    found = outcome([(0,), (1,)], slow, Host(), seed=1)
+    found = simulate_placement([(0,), (1,)], slow, Host(), seed=1)
     assert found.hosts == 2
     assert found.over == 0.5
     assert 0.5 < found.late < 1

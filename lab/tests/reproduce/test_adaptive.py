@@ -1,13 +1,10 @@
-"""Adaptive: its waits, its growth, and its form in time."""
+"""Adaptive: its waits and its growth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-import pytest
-
-from thinwire.clock import VirtualClock
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
 from thinwire_lab.reproduce.dictionaries.policies import Adaptive
@@ -28,11 +25,9 @@ class Trainer:
         return Dictionary(b"?" * 500, "zlib", 6, 100, facts=Facts(len(messages), 1, saved))
 
 
-def decisions(policy: Adaptive, count: int, clock: VirtualClock | None = None) -> list[tuple[int, Proposal]]:
+def decisions(policy: Adaptive, count: int) -> list[tuple[int, Proposal]]:
     found = []
     for number in range(1, count + 1):
-        if clock is not None:
-            clock.advance(0.01)
         policy.offer(MESSAGE)
         if not isinstance(proposal := policy.propose(), Keep):
             found.append((number, proposal))
@@ -67,12 +62,3 @@ def test_without_a_gain_waits_double_and_history_and_size_grow_in_turn_four_time
     grown = [one.why["history"] for _, one in found], [one.why["multiplier"] for _, one in found]
     assert grown[0][:5] == [100, 100, 200, 200, 200]
     assert grown[1][:5] == [0.3, 0.5, 0.5, 1, 1]
-
-
-def test_in_time_lives_are_seconds_at_the_rate_seen() -> None:
-    clock = VirtualClock(1000.0)
-    ((at, first),) = decisions(Adaptive(clock=clock, train=Trainer(50.0)), 200, clock)
-    assert at == 100
-    seconds = 2000 * 500 / (len(MESSAGE) * 100 * 0.5)
-    assert isinstance(first, Replace)
-    assert first.life == pytest.approx(seconds * 100, rel=0.02)

@@ -94,7 +94,7 @@ def test_greedy_is_never_better_than_the_optimum():
 
 
 def test_churn_is_a_cell_too(recordings):
-    found = cells.turnover(share=0.1, nodes=60, subscriptions=60, data=str(recordings[0]), sources=1)
+    found = cells.churn_costs(share=0.1, nodes=60, subscriptions=60, data=str(recordings[0]), sources=1)
     assert found["SRI missed"] > 0
     assert json.loads(json.dumps(found)) == found
 

@@ -13,8 +13,7 @@ from thinwire_lab.reproduce.dictionaries.link_live import Measurements, run_cell
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, measure_load
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
     NAMED,
-    PUBLISHING,
-    RECEIVING,
+    TWEET_LOADS,
     Cell,
     LinkOutcome,
     compare,
@@ -23,9 +22,8 @@ from thinwire_lab.reproduce.dictionaries.link_simulation import (
     message_overhead,
     simulate,
 )
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import SPEED_UPS
 from thinwire_lab.streams.named_streams import NamedStream
-
-LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
 
 
 def test_a_publisher_that_waits_takes_a_round_trip_a_message() -> None:
@@ -51,27 +49,23 @@ def test_a_full_line_to_subscribers_is_as_fast_as_its_bytes() -> None:
 )
 def test_the_thesis_saw_the_same(rate: str, publishers: int) -> None:
     """Its columns differ among each other by more than this, though subscribers do not share a line."""
-    cell = compare(publishers, 1, f"bandwidth={rate},delay=50ms", LOADS, messages=400)
-    row = [RECEIVING[rate][publishers, subscribers] for subscribers in (1, 2, 3, 5)]
+    limits = f"bandwidth={rate},delay=50ms"
+    cell = compare(TWEET_LOADS, messages=400, publishers=publishers, subscribers=1, limits=limits)
+    row = [SPEED_UPS["receiving"][rate][publishers, subscribers] for subscribers in (1, 2, 3, 5)]
     assert cell["receiving_dictionary"] == pytest.approx(sum(row) / len(row), rel=0.25)
-    if rate in PUBLISHING:
-        assert cell["publishing_dictionary"] == pytest.approx(PUBLISHING[rate][publishers, 1], rel=0.15)
+    if rate in SPEED_UPS["publishing"]:
+        publishing = SPEED_UPS["publishing"][rate][publishers, 1]
+        assert cell["publishing_dictionary"] == pytest.approx(publishing, rel=0.15)
 
 
 def test_what_limits_nothing_helps_nobody() -> None:
-    (row,) = grid([{"publishers": 3, "subscribers": 2, "limits": "delay=50ms", "loads": LOADS, "messages": 60}])
+    (row,) = grid([{"publishers": 3, "subscribers": 2, "limits": "delay=50ms", "loads": TWEET_LOADS, "messages": 60}])
     assert row["receiving_dictionary"] == pytest.approx(1.0, abs=0.01)
     assert row["publishing_deflate"] == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_slow_disk_is_a_reason_of_its_own() -> None:
-    free = compare(1, 1, "delay=50ms", LOADS, messages=20)
-    slow = compare(1, 1, "delay=50ms", LOADS, messages=20, disk=300_000)
-    assert slow["publishing_dictionary"] > 1.05 > free["publishing_dictionary"]
-
-
 def test_cells_and_rows_are_documents_and_repeat() -> None:
-    cells = delay_cells(rates=["64kbit", "4mbit"], delays=["50ms"], messages=20)
+    cells = delay_cells(["64kbit", "4mbit"], ["50ms"], messages=20)
     assert json.loads(json.dumps(cells)) == cells
     rows = grid(cells)
     assert json.loads(json.dumps(rows)) == rows == grid(cells)
@@ -79,8 +73,9 @@ def test_cells_and_rows_are_documents_and_repeat() -> None:
 
 def test_a_paced_course_shows_latency_before_the_line_is_full() -> None:
     """Four tweets a second fit into 128 kbit, and into a line that is four times too narrow only when packed."""
-    wide = compare(1, 1, "bandwidth=128kbit,delay=50ms", LOADS, messages=40, pace=0.25, window=40)
-    narrow = compare(1, 1, "bandwidth=32kbit,delay=50ms", LOADS, messages=40, pace=0.25, window=40)
+    common = {"publishers": 1, "subscribers": 1, "messages": 40, "pace": 0.25, "window": 40}
+    wide = compare(TWEET_LOADS, limits="bandwidth=128kbit,delay=50ms", **common)
+    narrow = compare(TWEET_LOADS, limits="bandwidth=32kbit,delay=50ms", **common)
     assert wide["plain.delivered_p99"] < 1
     assert narrow["plain.delivered_p99"] > 10
     assert narrow["dictionary.delivered_p99"] < 1

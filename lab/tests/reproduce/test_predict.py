@@ -12,7 +12,7 @@ from thinwire.dictionaries.policies import Keep, Prolong, Replace
 from thinwire.dictionaries.policies.policy import latest
 from thinwire.dictionaries.topology import Topology
 from thinwire_lab.reproduce.dictionaries.policies import Predict
-from thinwire_lab.reproduce.dictionaries.policies.adaptive import fitted, multiplier
+from thinwire_lab.reproduce.dictionaries.policies.adaptive import fit_parabola, multiplier
 from thinwire_lab.reproduce.dictionaries.policies.predict import ObservedLives, Repository, substrings
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction
 
@@ -100,7 +100,7 @@ def test_least_squares_takes_the_flattest_line_where_features_do_not_vary() -> N
 
 
 def test_the_parabola_is_exact_through_points_of_one() -> None:
-    assert fitted([(x, 3 * x * x - x + 2) for x in (0.5, 1, 2, 3)]) == pytest.approx([3.0, -1.0, 2.0])
+    assert fit_parabola([(x, 3 * x * x - x + 2) for x in (0.5, 1, 2, 3)]) == pytest.approx([3.0, -1.0, 2.0])
     assert multiplier([]) == 1
     assert multiplier([(1, 50.0)]) == 2  # flat after the first step
 

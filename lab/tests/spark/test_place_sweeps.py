@@ -7,9 +7,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire.edge.placement_files import read_model
 from thinwire_lab.cli.cell_runner import run_on_spark
-from thinwire_lab.placement.model_training import SIZES, Sweep, TrainedModels, in_process, simulate_runs
+from thinwire_lab.placement.model_training import SIZES, TrainedModels, in_process, simulate_runs
 from thinwire_lab.placement.published_model import fit_published
 from thinwire_lab.reproduce.placement.placement_cells import PlacementExperiment, PlacementScale
 
@@ -27,7 +28,7 @@ def test_placements_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -
     assert _placed(both, tmp_path, run_on_spark(spark)) == _placed(both, tmp_path, in_process)
 
 
-def _placed(both: TrainedModels, out: Path, sweep: Sweep) -> list[dict[str, Any]]:
+def _placed(both: TrainedModels, out: Path, sweep: CellRunner) -> list[dict[str, Any]]:
     """What the cells came to, without the time they took."""
     occasion = PlacementExperiment(PlacementScale(), out, sweep)
     occasion.both = both

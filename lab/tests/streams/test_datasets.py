@@ -98,4 +98,4 @@ def test_a_row_with_a_broken_guarantee_does_not_hold(folder, monkeypatch):
     bikes = next(benchmark for benchmark in gate.BENCHMARKS if benchmark.name == "bike share")
     for row in bikes.measure(Setting(data=folder)):
         assert row.holds is False
-        assert row.note.startswith("guarantee broken: last_reported off by 1.68592e+09")
+        assert row.note.startswith("guarantee broken: last_reported differs by 1.68592e+09")

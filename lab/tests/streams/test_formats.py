@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import struct
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.demo import building
-from thinwire.errors import MissingExtra, NotFinite, UnknownProperty, WrongType
+from thinwire.errors import NotFinite, UnknownProperty, WrongType
 from thinwire.schema import Property, Schema
 from thinwire_lab.errors import FullEventsOnly
 from thinwire_lab.streams import binary_formats as avro
@@ -175,10 +174,6 @@ def test_partials_where_supported(name: str) -> None:
             FORMATS[name].encode(partial, schema)
 
 
-def test_names_are_those_of_the_registry() -> None:
-    assert {name: f.name for name, f in FORMATS.items()} == {name: name for name in FORMATS}
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_equal_events_give_equal_bytes(name: str) -> None:
     event = next(building.events(1))
@@ -214,12 +209,6 @@ def test_not_a_number_is_refused(name: str) -> None:
         FORMATS[name].encode({"heat": float("nan")}, ROOM)
     with pytest.raises(WrongType):
         FORMATS[name].encode({"heat": object()}, ROOM)
-
-
-def test_missing_fastavro_explains_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(MissingExtra, match="lab"):
-        FORMATS["avro"].encode({"sensor": "T1", "heat": 20.5}, ROOM)
 
 
 def test_avro_names_stay_distinct() -> None:

@@ -67,7 +67,6 @@ from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
 from thinwire.ledger import Row, from_document, to_document
 from thinwire.schema import Schema, infer
-from thinwire.schema.inference import explain
 
 CHUNK = 200_000
 """events of a chunk"""
@@ -158,39 +157,31 @@ def _add_times(events: Sequence[RecordedEvent], reader: TimeReader, rejects: Rej
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """A part of the held-out events: the sorted events from index `first` up to, not including, `end`.
-
-    rows: number of events in it that fit the schema
-    """
-
-    number: int
-    first: int
-    end: int
-    rows: int = 0
-
-
-@dataclass(frozen=True)
 class AnalysisTask:
     """The data that every cell needs.
 
     held_out: index of the first held-out event; begin: its time, None if events have no time
-    chunks: the chunks with rows
+    rows: number of events that fit the schema, by chunk; chunks without such events are left out
     """
 
     folder: WorkFolder
     schema: Schema
     strategies: Sequence[Strategy]
-    chunks: Sequence[Chunk]
     held_out: int
     rate: float | None = None
     begin: float | None = None
+    rows: Mapping[int, int] = field(default_factory=dict)
     ranges: Ranges = field(default_factory=dict)
 
-    def clock(self, number: int, warm_up_rows: int = 0) -> EventClock:
-        """Return the clock of a chunk with warm-up rows before it."""
-        earlier = sum(chunk.rows for chunk in self.chunks if chunk.number < number)
+    def clock(self, chunk: int, warm_up_rows: int = 0) -> EventClock:
+        """Return a clock for the events of a chunk, preceded by its warm-up rows."""
+        earlier = sum(rows for number, rows in self.rows.items() if number < chunk)
         return EventClock(self.schema, self.rate, earlier - warm_up_rows)
+
+    @property
+    def first_chunk(self) -> int:
+        """Number of the first chunk with rows."""
+        return min(self.rows)
 
 
 def analyze_sorted(
@@ -202,64 +193,67 @@ def analyze_sorted(
     if len(events) < 2:
         raise ConfigError("an analysis needs events: some for training and some held out", events=len(events))
     held_out = events.find_first_held_out(request.share, has_times=not request.rate)
-    schema, reasons = request.schema, dict[str, str]()
+    schema = request.schema
     if schema is None:
         sample = events.sample(0, held_out, MAX_SCHEMA_EVENTS)
-        found = explain(
-            sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS
-        )
-        schema, reasons = found.schema, dict(found.reasons)
-    starts = range(held_out, len(events), request.chunk)
-    chunks = [Chunk(number, start, min(len(events), start + request.chunk)) for number, start in enumerate(starts)]
-    task = _prepare(AnalysisTask(folder, schema, request.strategies, chunks, held_out, request.rate), run, rejects)
-    training = TrainingSummary(schema, task.ranges, held_out, reasons)
+        schema = infer(sample, request.topic, dimensions=request.dimensions, time=request.time, limit=MAX_SCHEMA_EVENTS)
+    task = AnalysisTask(folder, schema, request.strategies, held_out, request.rate)
+    task = _prepare(task, len(events), request.chunk, run, rejects)
+    training = TrainingSummary(schema, task.ranges, held_out)
     return _create_report(request, training, _run_cells(task, _measuring_cells(task), run), rejects)
 
 
-def _prepare(task: AnalysisTask, run: CellRunner, rejects: Rejects) -> AnalysisTask:
-    """Write the chunks as columns and find the ranges of the training part."""
-    size = task.chunks[0].end - task.chunks[0].first
-    cells = [{"kind": "convert", "weight": c.end - c.first, "number": c.number} for c in task.chunks]
-    spans = [(first, min(task.held_out, first + size)) for first in range(0, task.held_out, size)]
-    cells += [{"kind": "ranges", "weight": end - first, "first": first, "end": end} for first, end in spans]
+def _prepare(task: AnalysisTask, end: int, size: int, run: CellRunner, rejects: Rejects) -> AnalysisTask:
+    """Write the events up to `end` as columns, in chunks of `size`, and find the ranges of the training part."""
+    cells = [
+        {"kind": "convert", "weight": last - first, "number": number, "first": first, "end": last}
+        for number, (first, last) in enumerate(_spans(task.held_out, end, size))
+    ]
+    chunks = len(cells)
+    cells += [
+        {"kind": "ranges", "weight": last - first, "first": first, "end": last}
+        for first, last in _spans(0, task.held_out, size)
+    ]
     results = _run_cells(task, cells, run)
-    converted, ranges = results[: len(task.chunks)], results[len(task.chunks) :]
+    converted, ranges = results[:chunks], results[chunks:]
     for result in converted:
         rejects.extend(result["rejected"], [Reject(*fields) for fields in result["rejects"]])
-    pairs = zip(task.chunks, converted, strict=True)
-    chunks = [replace(chunk, rows=result["rows"]) for chunk, result in pairs if result["rows"]]
-    if not chunks:
+    rows = {number: result["rows"] for number, result in enumerate(converted) if result["rows"]}
+    if not rows:
         reason = rejects.examples[-1].reason if rejects.examples else ""
         detail = f"no event of the held-out part fits the schema of the training part: {reason}"
         raise ConfigError(detail, rejected=rejects.count)
-    task.folder.write_warm_up_rows(task.schema, [chunk.number for chunk in task.chunks], WARM_UP_EVENTS)
-    return replace(
-        task, chunks=chunks, begin=converted[0]["begin"], ranges=merge_ranges(result["ranges"] for result in ranges)
-    )
+    task.folder.write_warm_up_rows(task.schema, range(chunks), WARM_UP_EVENTS)
+    found = merge_ranges(result["ranges"] for result in ranges)
+    return replace(task, rows=rows, begin=converted[0]["begin"], ranges=found)
+
+
+def _spans(first: int, end: int, size: int) -> list[tuple[int, int]]:
+    return [(start, min(end, start + size)) for start in range(first, end, size)]
 
 
 def _measuring_cells(task: AnalysisTask) -> list[Cell]:
     """Return the cells that measure: strategies and JSON on every chunk, and property costs on the first chunk."""
     weights = [JSON_FRAMES_WEIGHT if g[0].format == "json" else 1.0 for g in group_by_frames(task.strategies)]
-    cells: list[Cell] = [{"kind": "properties", "weight": 1.0, "number": task.chunks[0].number}]
-    for chunk in task.chunks:
+    cells: list[Cell] = [{"kind": "properties", "weight": 1.0}]
+    for number, rows in task.rows.items():
         cells += (
-            {"kind": "strategies", "weight": chunk.rows * weight, "number": chunk.number, "group": group}
+            {"kind": "strategies", "weight": rows * weight, "number": number, "group": group}
             for group, weight in enumerate(weights)
         )
-        cells.append({"kind": "json", "weight": chunk.rows * JSON_BASELINE_WEIGHT, "number": chunk.number})
+        cells.append({"kind": "json", "weight": rows * JSON_BASELINE_WEIGHT, "number": number})
     return cells
 
 
 def _create_report(
     request: AnalysisRequest, training: TrainingSummary, results: Results, rejects: Rejects
 ) -> AnalysisReport:
-    order = {strategy: index for index, strategy in enumerate(request.strategies)}
     outcomes = merge_outcomes(
         _decode_outcome(document, request.strategies) for result in results for document in result.get("outcomes", ())
     )
+    outcomes.sort(key=lambda outcome: request.strategies.index(outcome.strategy))
     baselines = merge_baselines(Baseline(**fields) for result in results for fields in result.get("baselines", ()))
-    rated = rate_outcomes(sorted(outcomes, key=lambda o: order[o.strategy]), baselines, training.ranges)
+    rated = rate_outcomes(outcomes, baselines, training.ranges)
     return AnalysisReport(
         request.topic,
         training,
@@ -290,11 +284,10 @@ def _find_ranges(task: AnalysisTask, first: int, end: int) -> dict[str, Any]:
     return {"ranges": find_ranges(_read_batches(task, first, end), task.schema)}
 
 
-def _convert_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
+def _convert_chunk(task: AnalysisTask, number: int, first: int, end: int) -> dict[str, Any]:
     """Write the columns and the last rows of a chunk. Events that do not fit the schema are rejected."""
     rejects, batches, begin = Rejects(), list[pa.RecordBatch](), None
-    chunk = next(chunk for chunk in task.chunks if chunk.number == number)
-    for events in task.folder.events.events(chunk.first, chunk.end):
+    for events in task.folder.events.events(first, end):
         converted = to_batch([event.event for event in events], task.schema)
         for index, reason in converted.rejected:
             event = events[index]
@@ -309,7 +302,7 @@ def _convert_chunk(task: AnalysisTask, number: int) -> dict[str, Any]:
 
 def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, Any]:
     strategies = group_by_frames(task.strategies)[group]
-    warm_up = list(task.folder.read(f"warm-{number}"))
+    warm_up = task.folder.read(f"warm-{number}")
     outcomes = evaluate(
         task.folder.read(f"chunk-{number}"),
         task.schema,
@@ -318,7 +311,7 @@ def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, An
         warm_up=warm_up,
         stream_begin=task.begin,
         clock=task.clock(number, sum(batch.num_rows for batch in warm_up)),
-        with_cpu=number == task.chunks[0].number,
+        with_cpu=number == task.first_chunk,
         dictionary=_train_dictionary(task, strategies),
     )
     return {"outcomes": [_encode_outcome(outcome, task.strategies) for outcome in outcomes]}
@@ -344,8 +337,8 @@ def _measure_json(task: AnalysisTask, number: int) -> dict[str, Any]:
     return {"baselines": [asdict(baseline) for baseline in baselines]}
 
 
-def _measure_properties(task: AnalysisTask, number: int) -> dict[str, Any]:
-    table = pa.Table.from_batches(list(task.folder.read(f"chunk-{number}"))).slice(0, sample_size(task.schema))
+def _measure_properties(task: AnalysisTask) -> dict[str, Any]:
+    table = pa.Table.from_batches(task.folder.read(f"chunk-{task.first_chunk}")).slice(0, sample_size(task.schema))
     levels = list(dict.fromkeys(strategy.level for strategy in task.strategies))
     [sample] = table.combine_chunks().to_batches()
     return {"costs": [asdict(cost) for cost in measure_property_costs(sample, task.schema, levels, task.ranges)]}
@@ -368,7 +361,7 @@ def _encode_outcome(outcome: AnalysisOutcome, strategies: Sequence[Strategy]) ->
     """Return an outcome as JSON values, with the index of its strategy."""
     return {
         **vars(outcome),
-        "strategy": list(strategies).index(outcome.strategy),
+        "strategy": strategies.index(outcome.strategy),
         **{name: asdict(getattr(outcome, name)) for name in _BYTE_COUNTS},
         "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
     }

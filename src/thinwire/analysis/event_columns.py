@@ -70,11 +70,6 @@ def to_events(batch: pa.RecordBatch, schema: Schema) -> list[dict[str, Any]]:
     return [nest({name: value for name, value in row.items() if value is not None}) for row in rows]
 
 
-def can_publish_columns(schema: Schema) -> bool:
-    """Return whether the batch encoder accepts the columns of this schema."""
-    return not schema.nested and not any(p.kind is Kind.OPAQUE for p in schema)
-
-
 def _rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.RecordBatch:
     arrays = [pa.array([_column_value(p, row.get(p.name)) for row in rows], type=arrow_type(p)) for p in schema]
     return pa.RecordBatch.from_arrays(arrays, names=[p.name for p in schema])
@@ -150,9 +145,9 @@ def rank_by_code(codes: Ints) -> tuple[Ints, Ints, Ints]:
     return ranks, numbers, counts
 
 
-_UNITS = (1, 10**3, 10**6, 10**9)
-"""units per second of a time that is a count since 1970; the size of the counts decides between them"""
-_YEAR_2100 = 4_102_444_800
+TIME_UNITS = (1, 10**3, 10**6, 10**9)
+"""units per second of a time that is a count since 1970; the size of the count decides between them"""
+YEAR_2100 = 4_102_444_800
 
 
 class EventClock:
@@ -196,11 +191,11 @@ class EventClock:
         if self.property is None or self._rate:
             seconds = (self._count + np.arange(batch.num_rows)) / float(self._rate or 1)
         else:
-            seconds = self._stated_seconds(batch.select([self.property.name]), self.property)
+            seconds = self._read_seconds(batch.select([self.property.name]), self.property)
         self._count += batch.num_rows
         return seconds
 
-    def _stated_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
+    def _read_seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
         rows = ArrowRows(batch, self._time_schema)
         ticks = rows.cells[0].astype(np.float64) if is_integral(stamp) else rows.cells.view(np.float64)[0].copy()
         for row in np.flatnonzero(rows.irregular).tolist():
@@ -211,8 +206,8 @@ class EventClock:
         """Return the ticks per second. Those of a count since 1970 follow from the largest value of the first batch."""
         if not self._unit:
             largest = float(np.max(ticks, initial=0.0))
-            plausible = (unit for unit in _UNITS if largest / unit < _YEAR_2100)
-            self._unit = float(ticks_per_second(stamp.form) or next(plausible, _UNITS[-1]))
+            plausible = (unit for unit in TIME_UNITS if largest / unit < YEAR_2100)
+            self._unit = float(ticks_per_second(stamp.form) or next(plausible, TIME_UNITS[-1]))
         return self._unit
 
 

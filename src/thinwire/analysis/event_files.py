@@ -80,14 +80,18 @@ class Rejects:
     examples: list[Reject] = field(default_factory=list)
 
     def add(self, file: str, line: int, text: str, reason: str) -> None:
-        """Count a reject. Bytes of `text` that are not UTF-8 are shown as escapes."""
-        shown = text[:MAX_REJECT_TEXT].encode(errors="backslashreplace").decode()
-        self.extend(1, [Reject(file, line, shown, reason)])
+        """Count a reject."""
+        self.extend(1, [Reject(file, line, shorten_text(text), reason)])
 
     def extend(self, count: int, examples: Sequence[Reject]) -> None:
         """Count rejects of which `examples` are the first."""
         self.count += count
         self.examples += examples[: MAX_EXAMPLES - len(self.examples)]
+
+
+def shorten_text(text: str) -> str:
+    """Return the start of a rejected line for the report. Bytes that are not UTF-8 are shown as escapes."""
+    return text[:MAX_REJECT_TEXT].encode(errors="backslashreplace").decode()
 
 
 def parse_header(line: str, file: str) -> CsvHeader:

@@ -45,19 +45,17 @@ def deflate(text: bytes) -> bytes:
     return zlib.compress(text, LEVEL, wbits=RAW_DEFLATE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Baseline:
     """Numbers of bytes and messages of a segment of a topic as JSON.
 
     linger: seconds to collect events for a message; None for one message per event
-    begin: time of the first event
     raw: bytes of the events; message: bytes of the payloads; link: bytes on both sockets
-    deflated_message, deflated_link: bytes of deflated payloads, and on both sockets with these
+    deflated_message: bytes of deflated payloads; deflated_link: bytes on both sockets with deflated payloads
     """
 
     topic: str
     linger: float | None
-    begin: float
     events: int = 0
     raw: int = 0
     message: int = 0
@@ -68,9 +66,8 @@ class Baseline:
 
     def joined(self, other: Baseline) -> Baseline:
         """Return the baseline of this segment and another segment of the same stream."""
-        sums = [f.name for f in fields(self) if f.name not in ("topic", "linger", "begin")]
-        added = {name: getattr(self, name) + getattr(other, name) for name in sums}
-        return replace(self, begin=min(self.begin, other.begin), **added)
+        sums = [f.name for f in fields(self) if f.name not in ("topic", "linger")]
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in sums})
 
 
 def measure_json(
@@ -103,24 +100,20 @@ class _JsonCounter:
     """Counts the JSON messages of one linger."""
 
     def __init__(self, topic: str, linger: float | None) -> None:
-        self.topic = topic
-        self.linger = linger
+        self.baseline = Baseline(topic, linger)
         self._batcher = MessageBatcher(linger or 0.0, frame_overhead=1)
         self._plain, self._deflated = SocketByteCounter.for_json(topic), SocketByteCounter.for_json(topic)
         self._pending: deque[bytes] = deque()
-        self._begin: float | None = None
         self._last_time: float | None = None
-        self._sums = dict.fromkeys(("events", "raw", "message", "link", "deflated_message", "deflated_link"), 0)
 
     def add(self, times: list[float], lines: list[bytes]) -> None:
         """Add events in their order."""
         if not lines:
             return
-        self._begin = times[0] if self._begin is None else self._begin
-        self._sums["events"] += len(lines)
-        self._sums["raw"] += sum(map(len, lines))
+        self.baseline.events += len(lines)
+        self.baseline.raw += sum(map(len, lines))
         self._pending.extend(lines)
-        if self.linger is None:
+        if self.baseline.linger is None:
             pairs = zip(times, lines, strict=True)
             self._count(BatchedMessage(time, 1, len(line), False, self._seconds_idle(time)) for time, line in pairs)
         else:
@@ -129,23 +122,24 @@ class _JsonCounter:
 
     def close(self) -> Baseline:
         """Send the pending events and return the sums."""
-        self._count(self._batcher.close())
-        return Baseline(self.topic, self.linger, self._begin or 0.0, messages=self._plain.messages, **self._sums)
+        self._count(self._batcher.advance())
+        return self.baseline
 
     def _seconds_idle(self, time: float) -> float:
         previous, self._last_time = self._last_time, time
         return time - previous if previous is not None else 0.0
 
     def _count(self, messages: Iterable[BatchedMessage]) -> None:
-        sums = self._sums
+        sums = self.baseline
         for message in messages:
             lines = [self._pending.popleft() for _ in range(message.frames)]
-            text = lines[0] if self.linger is None else b"[" + b",".join(lines) + b"]"
+            text = lines[0] if sums.linger is None else b"[" + b",".join(lines) + b"]"
             deflated = min(len(deflate(text)), len(text))
-            sums["message"] += len(text)
-            sums["link"] += self._plain.count_message(len(text), idle=message.idle)
-            sums["deflated_message"] += deflated
-            sums["deflated_link"] += self._deflated.count_message(deflated, idle=message.idle)
+            sums.messages += 1
+            sums.message += len(text)
+            sums.link += self._plain.count_message(len(text), idle=message.idle)
+            sums.deflated_message += deflated
+            sums.deflated_link += self._deflated.count_message(deflated, idle=message.idle)
 
 
 def _shorten(value: Any) -> Any:

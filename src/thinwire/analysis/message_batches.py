@@ -3,17 +3,16 @@
 Frames are collected for `linger` seconds or up to `max_batch` bytes, and while a message is being stored, as in a
 publisher's `Outbox`. The frame that starts a key frame round is a message of its own. One message is stored at a time.
 
->>> batcher = MessageBatcher(linger=0.5, round_trip=0.25)
+>>> batcher = MessageBatcher(linger=0.5)
 >>> batcher.put([0.0, 0.25, 2.0], [10, 20, 30])
 >>> batcher.advance(1.0)
 [BatchedMessage(time=0.5, frames=2, size=33, starts_round=False, idle=inf)]
->>> batcher.close()
-[BatchedMessage(time=2.5, frames=1, size=30, starts_round=False, idle=1.75)]
+>>> batcher.advance()
+[BatchedMessage(time=2.5, frames=1, size=30, starts_round=False, idle=1.999)]
 
-`SocketByteCounter` counts the message to the broker, the acknowledgement of the broker, the delivery, the
-acknowledgements of the subscriber (one for many messages), the headers of the first message after a pause, which fence
-the publisher, and the idle heartbeats of the broker. Connecting, subscribing, pings, TLS, TCP, IP and requests to
-services are not counted.
+`SocketByteCounter` counts the message to the broker, the broker's acknowledgement, the delivery, the subscriber's
+acknowledgements (one for many messages), the fencing headers of the first message after a pause, and the broker's idle
+heartbeats. It does not count connecting, subscribing, pings, TLS, TCP, IP and requests to services.
 
 >>> frames, text = SocketByteCounter.for_topic("building.rooms"), SocketByteCounter.for_json("building.rooms")
 >>> frames.count_message(12), text.count_message(12)
@@ -78,24 +77,14 @@ class MessageBatcher:
     """Collects frames and returns messages.
 
     linger: seconds to collect frames; max_batch: largest number of bytes of a message with several frames
-    round_trip: seconds until the broker has acknowledged a message
     frame_overhead: bytes added per frame in a message with several frames; None for length prefixes
     """
 
-    def __init__(
-        self,
-        linger: float,
-        max_batch: int = MAX_BATCH,
-        *,
-        round_trip: float = ROUND_TRIP,
-        frame_overhead: int | None = None,
-    ) -> None:
-        for name, value in (("linger", linger), ("round_trip", round_trip)):
-            if not 0 <= value < math.inf:
-                raise ConfigError(f"{name} must be a number of seconds, zero or more", **{name: value})
+    def __init__(self, linger: float, max_batch: int = MAX_BATCH, *, frame_overhead: int | None = None) -> None:
+        if not 0 <= linger < math.inf:
+            raise ConfigError("linger must be a number of seconds, zero or more", linger=linger)
         self.linger = linger
         self.max_batch = max_batch
-        self.round_trip = round_trip
         self.frame_overhead = frame_overhead
         self._times: list[float] = []
         self._sizes: list[int] = []
@@ -112,12 +101,8 @@ class MessageBatcher:
         self._times += times
         self._sizes += sizes
 
-    def close(self) -> list[BatchedMessage]:
-        """Return the messages of all pending frames."""
-        return self.advance(math.inf)
-
-    def advance(self, now: float) -> list[BatchedMessage]:
-        """Return the messages sent at or before `now`."""
+    def advance(self, now: float = math.inf) -> list[BatchedMessage]:
+        """Return the messages sent at or before `now`, by default those of all pending frames."""
         times, sizes = self._times, self._sizes
         if not times:
             return []
@@ -134,7 +119,7 @@ class MessageBatcher:
             header = _BATCH_HEADER if self.frame_overhead is None else 0
             size = sizes[first] if end == first + 1 else header + batch_ends[end] - batch_ends[first]
             messages.append(BatchedMessage(sent, end - first, size, first == round_start, sent - self._acknowledged))
-            self._acknowledged = sent + self.round_trip
+            self._acknowledged = sent + ROUND_TRIP
             if first == round_start:
                 round_start = next(round_starts)
             first = end
@@ -252,7 +237,7 @@ class StrategyMessages:
 
     def flush(self) -> ByteCounts:
         """Send the pending frames and return the bytes since the last call."""
-        self._count(self._batcher.close())
+        self._count(self._batcher.advance())
         counts, self._counts = self._counts, ByteCounts()
         return counts
 

@@ -6,7 +6,7 @@ without the property. Properties share masks and frame headers, so the costs do 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,18 +30,20 @@ class TrainingSummary:
 
     schema: schema of the events; ranges: smallest and largest value of each number
     events: number of training events
-    reasons: why a property of an inferred schema is as it is, by property
     """
 
     schema: Schema
     ranges: Ranges
     events: int
-    reasons: Mapping[str, str]
 
 
 def find_ranges(batches: Iterable[pa.RecordBatch], schema: Schema) -> dict[str, tuple[float, float]]:
     """Return the smallest and largest value of every number that may have a tolerance."""
-    return merge_ranges(_batch_ranges(batch, schema) for batch in batches)
+    properties = tolerant_properties(schema)
+    ends = ({p.name: pc.min_max(batch.column(p.name)).as_py() for p in properties} for batch in batches)
+    return merge_ranges(
+        {name: (float(e["min"]), float(e["max"])) for name, e in part.items() if e["min"] is not None} for part in ends
+    )
 
 
 def merge_ranges(parts: Iterable[Ranges]) -> dict[str, tuple[float, float]]:
@@ -54,24 +56,17 @@ def merge_ranges(parts: Iterable[Ranges]) -> dict[str, tuple[float, float]]:
     return merged
 
 
-def _batch_ranges(batch: pa.RecordBatch, schema: Schema) -> Ranges:
-    ends = {p.name: pc.min_max(batch.column(p.name)).as_py() for p in tolerant_properties(schema)}
-    return {name: (float(e["min"]), float(e["max"])) for name, e in ends.items() if e["min"] is not None}
-
-
 @dataclass(frozen=True)
 class PropertyCost:
     """The cost of a property at a level.
 
     property, level: names
-    tolerance: tolerance in the unit of the property
     bytes_per_event: bytes of data frames per event that the property causes
     sent_share: share of the property's values that are in frames
     """
 
     property: str
     level: str
-    tolerance: float
     bytes_per_event: float
     sent_share: float
 
@@ -89,13 +84,12 @@ def measure_property_costs(
     rows = max(1, batch.num_rows)
     costs: list[PropertyCost] = []
     for level in levels:
-        tolerances = level.tolerances(schema, ranges)
         complete = _encode(batch, schema, level, ranges)
         for p in schema.wire:
             other_names = [q.name for q in schema if q is not p]
             without = _encode(batch, schema.select(other_names), level, ranges) if len(schema.wire) > 1 else (0, 0)
             size, sent = (a - b for a, b in zip(complete, without, strict=True))
-            costs.append(PropertyCost(p.name, level.name, tolerances.get(p.name, 0.0), size / rows, sent / rows))
+            costs.append(PropertyCost(p.name, level.name, size / rows, sent / rows))
     return costs
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from thinwire.analysis.event_columns import EventClock, Floats, Ints, can_publish_columns, to_events
+from thinwire.analysis.event_columns import EventClock, Floats, Ints, to_events
 from thinwire.analysis.strategies import ByteCounts, Packing
 from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
@@ -25,7 +25,7 @@ from thinwire.dictionaries import Dictionary, choose
 from thinwire.dictionaries.dictionary_transfer import cost
 from thinwire.dictionaries.topology import ONE_TO_ONE
 from thinwire.errors import EventRejected
-from thinwire.schema import Schema
+from thinwire.schema import Kind, Schema
 from thinwire.wire import FrameKind, begins_round, read, seal
 
 MIN_COLUMN_ROWS = 64
@@ -86,7 +86,8 @@ class TimedPublisher:
 
 def encode_batch(encoder: StreamEncoder, batch: pa.RecordBatch, now: float) -> tuple[list[bytes], Ints, list[int]]:
     """Encode a batch and return the frames, the row of each frame, and the rejected rows."""
-    if batch.num_rows >= MIN_COLUMN_ROWS and can_publish_columns(encoder.schema):
+    has_columns = not encoder.schema.nested and not any(p.kind is Kind.OPAQUE for p in encoder.schema)
+    if has_columns and batch.num_rows >= MIN_COLUMN_ROWS:
         encoded = publish_batch(encoder, batch, now)
         frame_rows = np.concatenate([np.zeros(0, dtype=np.int64), *(part.rows for part in encoded.parts)])
         return encoded.frames, frame_rows, [row for row, _ in encoded.rejected]
@@ -109,7 +110,7 @@ def _run_at(frames: list[bytes], now: float) -> EncodedRun:
 
 
 def last_round_start(begin: float, first: float, interval: float) -> float:
-    """Return the last start of a key frame round at or before `first`, for a publisher that began at `begin`.
+    """Return the time of the last key frame round at or before `first`, for a publisher that began at `begin`.
 
     interval: seconds between two rounds
 
@@ -146,6 +147,11 @@ def train_dictionary(
     return choose([body for body in bodies if len(body) >= MIN_PACKED_BYTES], sizes=DICTIONARY_SIZES, budget=CPU_BUDGET)
 
 
+def count_bytes(counts: Counts) -> ByteCounts:
+    """Return the frames and their bytes."""
+    return ByteCounts(counts.data_bytes, counts.key_bytes, counts.control_bytes, frames=counts.frames)
+
+
 class FramePacking:
     """Packs the frames of an encoder that does not pack.
 
@@ -180,16 +186,9 @@ class FramePacking:
 
     def take_counts(self) -> ByteCounts:
         """Return the change of bytes since the last call. The first call includes the transfer of the dictionary."""
-        before, after, transfer = self._before, self._after, self._transfer
+        change, transfer = count_bytes(self._after) - count_bytes(self._before), self._transfer
         self._before, self._after, self._transfer = Counts(), Counts(), 0
-        return ByteCounts(
-            data=after.data_bytes - before.data_bytes,
-            key=after.key_bytes - before.key_bytes,
-            control=after.control_bytes - before.control_bytes,
-            frames=after.frames - before.frames,
-            dictionary=transfer,
-            link=transfer * ONE_TO_ONE.receivers,
-        )
+        return change + ByteCounts(dictionary=transfer, link=transfer * ONE_TO_ONE.receivers)
 
     def _pack_frame(self, raw: bytes) -> list[bytes]:
         frame = read(raw)

@@ -22,7 +22,7 @@ class AnalysisReport:
     strategies: the measurements of the held-out part; chosen: the strategy of the plan
     baselines: the same events as JSON, for comparison; properties: costs of properties
     rejected: number of lines and rows that could not be analysed; rejects: the first ones as examples
-    command: the command line; made: date and time of the analysis; version: version of thinwire
+    command: the command line; created: date and time of the analysis; version: version of thinwire
     notes: limitations of the results besides those of every analysis
     """
 
@@ -36,7 +36,7 @@ class AnalysisReport:
     rejects: Sequence[Reject] = ()
     share: float = 0.5
     command: str = ""
-    made: str = ""
+    created: str = ""
     version: str = ""
     notes: Sequence[str] = ()
 
@@ -136,15 +136,15 @@ class ReportColumn(NamedTuple):
 COLUMNS = (
     ReportColumn("strategy", True, lambda r: r.name + ("" if r.outcome.is_guarantee_met else " (bound exceeded)")),
     ReportColumn("wire saved", True, lambda r: percent(r.link_saving)),
-    ReportColumn("of batches", True, lambda r: percent(r.batched_saving)),
-    ReportColumn("of deflated", True, lambda r: percent(r.packed_saving)),
+    ReportColumn("vs batches", True, lambda r: percent(r.batched_saving)),
+    ReportColumn("vs deflated", True, lambda r: percent(r.packed_saving)),
     ReportColumn("frames saved", True, lambda r: percent(r.frame_saving)),
     ReportColumn("frame bytes per event", False, lambda r: f"{r.outcome.total.frame / max(1, r.outcome.events):.2f}"),
     ReportColumn("wire bytes per event", False, lambda r: f"{r.outcome.total.link / max(1, r.outcome.events):.1f}"),
     ReportColumn("messages", False, lambda r: f"{r.outcome.total.messages:,}"),
     ReportColumn("suppressed", False, lambda r: percent(r.outcome.suppressed_events / max(1, r.outcome.events))),
     ReportColumn("error", True, lambda r: f"{100 * r.error:.3g} %"),
-    ReportColumn("of its bound", False, lambda r: percent(r.outcome.worst)),
+    ReportColumn("of its bound", False, lambda r: percent(r.outcome.worst_ratio)),
     ReportColumn("publish", True, lambda r: microseconds(r.outcome.publish_cpu)),
     ReportColumn("receive", True, lambda r: microseconds(r.outcome.receive_cpu)),
 )

@@ -48,7 +48,7 @@ def render_page(report: AnalysisReport) -> str:
         f"<h2>Method</h2><p>{escape(_METHOD.strip())} The first part has {share} of the events.</p>"
         f"<h3>Limits</h3><ul>{limits}</ul>"
         f"<h3>Command</h3><pre>{escape(report.command or '(called from Python)')}</pre>"
-        f"<p>thinwire {escape(report.version)}{escape(f', {report.made}' if report.made else '')}</p></body></html>\n"
+        f"<p>{escape(', '.join(filter(None, (f'thinwire {report.version}', report.created))))}</p></body></html>\n"
     )
 
 

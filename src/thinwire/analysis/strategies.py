@@ -65,7 +65,7 @@ class Level:
 
 
 def tolerant_properties(schema: Schema) -> list[Property]:
-    """Return the numbers that may deviate: measurements that are not static or always exact."""
+    """Return the numbers that may have a tolerance: measurements that are neither static nor exact by their domain."""
     return [
         p
         for p in schema.wire
@@ -158,7 +158,7 @@ class ByteCounts:
 
     data: bytes of frames with events; key: bytes of key frames and introductions
     control: bytes of heartbeats, switches of predictors and audits
-    dictionary: bytes of the dictionary as one end receives it
+    dictionary: bytes of one transfer of the dictionary
     message: bytes of payloads, which are the frames and the overhead of batching
     link: bytes on the socket of the publisher and on that of the subscriber, with the protocol of the broker
     """
@@ -190,7 +190,7 @@ class AnalysisOutcome:
 
     begin: time of the first event; seconds: length of the segment
     rejected: events that the encoder refused
-    suppressed_events: events without a frame; suppressed_values: values that were not sent
+    suppressed_events: events without a frame
     start, running, end: bytes before, during and after the segment
     errors: errors of the delivered values by property
     missing: events that were not delivered; unexpected: events that were delivered twice or were not published
@@ -204,8 +204,6 @@ class AnalysisOutcome:
     events: int = 0
     rejected: int = 0
     suppressed_events: int = 0
-    values: int = 0
-    suppressed_values: int = 0
     start: ByteCounts = field(default_factory=ByteCounts)
     running: ByteCounts = field(default_factory=ByteCounts)
     end: ByteCounts = field(default_factory=ByteCounts)
@@ -226,32 +224,20 @@ class AnalysisOutcome:
         return not (self.missing or self.unexpected or any(error.broken for error in self.errors.values()))
 
     @property
-    def worst(self) -> float:
-        """The largest error of any property, relative to its bound."""
+    def worst_ratio(self) -> float:
+        """The largest error of any property, divided by its bound."""
         return max((error.ratio for error in self.errors.values()), default=0.0)
 
     def joined(self, other: Self) -> Self:
         """Return the outcome of this segment and a later one of the same stream."""
-        if (self.topic, self.strategy) != (other.topic, other.strategy):
-            raise ConfigError("segments of different streams or strategies cannot be merged", topic=other.topic)
-        names = sorted({*self.errors, *other.errors})
-        sums = (
-            "events",
-            "rejected",
-            "suppressed_events",
-            "values",
-            "suppressed_values",
-            "running",
-            "missing",
-            "unexpected",
-        )
+        sums = ("events", "rejected", "suppressed_events", "running", "missing", "unexpected")
         timed = self if self.publish_cpu is not None else other
         return replace(
             self,
             **{name: getattr(self, name) + getattr(other, name) for name in sums},
             seconds=max(self.begin + self.seconds, other.begin + other.seconds) - self.begin,
             end=other.end,
-            errors={n: merge_deviations(o.errors[n] for o in (self, other) if n in o.errors) for n in names},
+            errors={name: merge_deviations((error, other.errors[name])) for name, error in self.errors.items()},
             publish_cpu=timed.publish_cpu,
             receive_cpu=timed.receive_cpu,
         )

@@ -13,8 +13,8 @@ from thinwire.analysis.json_baseline import Baseline
 from thinwire.analysis.strategies import AnalysisOutcome, Ranges
 from thinwire.errors import ConfigError
 
-CPU_GRAIN = 0.25
-"""share by which CPU times must differ to count as different, because measured times vary"""
+CPU_NOISE = 0.25
+"""CPU times that differ by less than this share count as equal, because measured times vary"""
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def _rank(rated: RatedStrategy) -> tuple[float, float, float]:
 
 def _dominates(one: RatedStrategy, other: RatedStrategy) -> bool:
     costs = [(-r.link_saving, r.error, r.outcome.strategy.linger) for r in (one, other)]
-    no_worse = all(a <= b for a, b in zip(*costs, strict=True)) and one.cpu <= other.cpu * (1 + CPU_GRAIN)
-    better = costs[0] != costs[1] or one.cpu * (1 + CPU_GRAIN) < other.cpu
+    no_worse = all(a <= b for a, b in zip(*costs, strict=True)) and one.cpu <= other.cpu * (1 + CPU_NOISE)
+    better = costs[0] != costs[1] or one.cpu * (1 + CPU_NOISE) < other.cpu
     return no_worse and better
 
 
@@ -130,7 +130,7 @@ def _knee(rated: Sequence[RatedStrategy]) -> RatedStrategy:
     if rise <= 0 or run <= 0:
         return first
 
-    def height(r: RatedStrategy) -> tuple[float, float]:
+    def distance(r: RatedStrategy) -> tuple[float, float]:
         return (r.link_saving - first.link_saving) / rise - (r.error - first.error) / run, -r.error
 
-    return max(best, key=height)
+    return max(best, key=distance)

@@ -22,6 +22,7 @@ from thinwire.analysis.publisher_run import (
     EncodedRun,
     FramePacking,
     TimedPublisher,
+    count_bytes,
     last_round_start,
     measure_cpu,
 )
@@ -73,17 +74,12 @@ def evaluate(
 
 
 def _count_events(encoder: StreamEncoder) -> dict[str, int]:
-    return {
-        "events": encoder.counts.events,
-        "rejected": encoder.counts.rejected,
-        "suppressed_events": encoder.suppressed_events,
-        "suppressed_values": encoder.suppressed_values,
-    }
-
-
-def _count_bytes(encoder: StreamEncoder) -> ByteCounts:
     counts = encoder.counts
-    return ByteCounts(counts.data_bytes, counts.key_bytes, counts.control_bytes, frames=counts.frames)
+    return {
+        "events": counts.events,
+        "rejected": counts.rejected,
+        "suppressed_events": encoder.suppressed_events,
+    }
 
 
 class _Evaluation:
@@ -184,7 +180,7 @@ class _Evaluation:
 
     def _take_counts(self, publisher: TimedPublisher) -> list[ByteCounts]:
         """Send the pending frames and return the bytes of every strategy since the last call."""
-        frames = _count_bytes(publisher.encoder)
+        frames = count_bytes(publisher.encoder.counts)
         sent, self._counted_bytes = frames - self._counted_bytes, frames
         changes = {name: sent + packing.take_counts() for name, packing in self._packings.items()}
         return [messages.flush() + changes[messages.strategy.packing] for messages in self._messages]
@@ -204,7 +200,6 @@ class _Evaluation:
             strategy=strategy,
             begin=self._first,
             seconds=self._last - self._first,
-            values=events["events"] * len(self.schema.wire),
             start=start,
             running=running,
             end=end,

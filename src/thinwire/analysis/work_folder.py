@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -36,17 +35,18 @@ class SortedEvents:
     """The Parquet files of a folder, in the order of their names, as one sequence of events."""
 
     def __init__(self, folder: Path) -> None:
-        files = [(file, pq.read_metadata(file)) for file in sorted(folder.glob("*.parquet"))]
-        groups = [
-            (file, group, meta.row_group(group).num_rows)
-            for file, meta in files
-            for group in range(meta.num_row_groups)
-        ]
-        starts = accumulate((count for _, _, count in groups), initial=0)
-        self._groups = [(start, *group) for start, group in zip(starts, groups, strict=False)]
+        self._length = 0
+        self._groups: list[tuple[int, Path, int, int]] = []
+        """first row, file, number in the file and number of rows of each row group"""
+        for file in sorted(folder.glob("*.parquet")):
+            meta = pq.read_metadata(file)
+            for group in range(meta.num_row_groups):
+                count = meta.row_group(group).num_rows
+                self._groups.append((self._length, file, group, count))
+                self._length += count
 
     def __len__(self) -> int:
-        return sum(count for _, _, _, count in self._groups)
+        return self._length
 
     def read(self, first: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows from `first` up to, not including, `end` in batches. Other row groups are not read."""
@@ -119,21 +119,18 @@ class WorkFolder:
         """All events."""
         return SortedEvents(self.sorted_folder)
 
-    def write(self, name: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    def write(self, name: str, schema: Schema, batches: Sequence[pa.RecordBatch]) -> None:
         """Write rows under a name. The file is renamed when it is complete, because Spark may run a task twice."""
-        path = self.path / f"{name}.arrow"
-        unfinished = path.with_suffix(".unfinished")
-        with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, chunk_columns(schema)) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        unfinished.replace(path)
+        table = pa.Table.from_batches(batches, chunk_columns(schema))
+        unfinished = self.path / f"{name}.unfinished"
+        with pa.ipc.new_file(str(unfinished), table.schema) as writer:
+            writer.write_table(table)
+        unfinished.replace(self.path / f"{name}.arrow")
 
-    def read(self, name: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows under a name, memory-mapped."""
-        with pa.memory_map(str(self.path / f"{name}.arrow")) as source:
-            reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+    def read(self, name: str) -> list[pa.RecordBatch]:
+        """Return the rows under a name, memory-mapped."""
+        file = pa.ipc.open_file(pa.memory_map(str(self.path / f"{name}.arrow")))
+        return [file.get_batch(number) for number in range(file.num_record_batches)]
 
     def write_warm_up_rows(self, schema: Schema, chunks: Iterable[int], count: int) -> None:
         """Write the last `count` rows of each source before every chunk, from the tails of the chunks before it."""
@@ -146,17 +143,14 @@ class WorkFolder:
 @contextmanager
 def open_work_folder(path: Path | None = None) -> Iterator[WorkFolder]:
     """Yield an empty folder, by default a temporary folder. The folder is deleted afterwards."""
-    if path is None:
-        with TemporaryDirectory(prefix="thinwire-analyze-", ignore_cleanup_errors=True) as folder:
-            yield WorkFolder(Path(folder))
-        return
-    if path.exists() and any(path.iterdir()):
-        raise ConfigError("the work folder must be empty: choose another folder", work=str(path))
-    path.mkdir(parents=True, exist_ok=True)
+    folder = Path(mkdtemp(prefix="thinwire-analyze-")) if path is None else path
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise ConfigError("the work folder must be empty: choose another folder", work=str(folder))
     try:
-        yield WorkFolder(path)
+        yield WorkFolder(folder)
     finally:
-        rmtree(path, ignore_errors=True)
+        rmtree(folder, ignore_errors=True)
 
 
 def chunk_columns(schema: Schema) -> pa.Schema:

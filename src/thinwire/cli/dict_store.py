@@ -24,11 +24,11 @@ from thinwire.errors import BrokerUnavailable, ConfigError, CorruptDictionary, P
 from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     Decision,
+    Decisions,
     DictionaryReference,
     StoredDictionaries,
     active_dictionaries_key,
     decisions_key,
-    decode_decisions,
     stored_dictionaries_key,
 )
 from thinwire.topics.dictionary_store import DictionaryStore
@@ -115,7 +115,7 @@ class DictionaryBucket:
     async def decisions(self, topic: str) -> list[Decision]:
         """Return the decisions about a topic, newest last."""
         values = await self._values(decisions_key(topic))
-        return [decision for value in values.values() for decision in decode_decisions(value)]
+        return [decision for value in values.values() for decision in Decisions.decode(value).decisions]
 
     async def find(self, hash: str) -> Dictionary | None:
         """Return the dictionary with this hash; None if it is missing or damaged."""

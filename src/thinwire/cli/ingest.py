@@ -26,7 +26,6 @@ from thinwire.cli.terminal import status_text
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from thinwire.spark.jobs.ingest import Ingested
     from thinwire.spark.jobs.stream_progress import JobProgress
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
@@ -124,7 +123,7 @@ def read_duration(text: str) -> float:
 
 def _run(
     master: str, broker: ServersAccess, topics: list[str], table: str, settings: dict[str, Any]
-) -> tuple[Event, Ingested]:
+) -> tuple[Event, JobProgress]:
     from thinwire.spark.jobs.ingest import ingest as ingest_topics
 
     # The session starts first: Spark installs a signal handler, which would cancel the running batch on Ctrl-C.
@@ -168,7 +167,7 @@ def _stop_on_signal() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-def _print_result(output: Output, table: str, written: Ingested) -> None:
+def _print_result(output: Output, table: str, written: JobProgress) -> None:
     offsets = sorted(written.offsets.items())
     output.table(f"{written.rows:,} rows in {written.batches:,} batches to {table}", ("topic", "next offset"), offsets)
     output.document({"table": table, "rows": written.rows, "batches": written.batches, "offsets": dict(offsets)})

@@ -170,7 +170,7 @@ async def _apply(
 
 async def _run_controller(output: Output, broker: BrokerAccess, model: MonotoneModel, k: int, save: bool) -> None:
     async with AsyncExitStack() as stack:
-        controller = Controller(await open_hub(broker, stack), model, k=k, save=save)
+        controller = Controller(await open_hub(broker, stack), model, k=k, empty_hosts=save)
         output.note(f"{broker.redacted_url}  controller {controller.name} is running. Ctrl-C ends the command.")
         with interruptible():
             await asyncio.create_task(controller.run())

@@ -14,7 +14,7 @@ from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from thinwire.spark.jobs.replay import Replayed
+    from thinwire.spark.source.sink import SinkResult
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="A folder of Parquet files.")]
 TargetOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic to publish on.")]
@@ -93,7 +93,7 @@ def replay(
 
     with spark_session(master, "thinwire replay") as spark, progress_bar(f"to {to}") as progress:
         result = replay_rows(spark, broker.url, table, to, progress=progress, **settings)
-    _show(Output(json), table, to, result)
+    _show(Output(json), table, to, result, options.publishers)
     if result.refused:
         raise typer.Exit(1)
 
@@ -112,8 +112,8 @@ def read_speed(text: str) -> float | None:
     return float(match[1])
 
 
-def _show(output: Output, table: str, topic: str, result: Replayed) -> None:
-    facts = {name: getattr(result, name) for name in ("rows", "refused", "messages", "publishers")}
+def _show(output: Output, table: str, topic: str, result: SinkResult, publishers: int) -> None:
+    facts = {name: getattr(result, name) for name in ("rows", "refused", "messages")} | {"publishers": publishers}
     output.facts(f"{table} to {topic}", facts)
     if result.unheard:
         output.note("The topic has no subscriber, so no event was stored; register it with retain.")

@@ -20,7 +20,7 @@ from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
-from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry
@@ -172,18 +172,12 @@ def _display_name(only: Service | None) -> str:
 @asynccontextmanager
 async def _services(url: str, options: dict[str, Any], only: Service | None) -> AsyncIterator[set[asyncio.Task[None]]]:
     """Start the services and yield their tasks."""
-    starts = {
-        Service.REGISTRY: run_registry,
-        Service.TRANSLATOR: run_translator,
-        Service.DICTIONARIES: run_dictionaries,
-        Service.WATCHES: run_watches,
-    }
     async with AsyncExitStack() as stack:
         tasks: set[asyncio.Task[None]] = set()
-        for service, start in starts.items():
+        for service in Service:
             if only in (None, service):
                 broker, _ = await open_broker(read_url(url), {"name": str(service), **options}, stack)
-                tasks.add(await start(broker, WallClock(), stack))
+                tasks.add(await run_service(service, broker, WallClock(), stack))
         yield tasks
 
 

@@ -8,16 +8,17 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, Bucket
-from thinwire.client.local_services import run_services
+from thinwire.client.consumer import OnNotice
+from thinwire.client.local_services import SERVICES, run_service
 from thinwire.client.publisher import MAX_PENDING, Publisher
-from thinwire.client.subscription import OnNotice, Subscription
+from thinwire.client.subscription import Subscription
 from thinwire.client.subscription_request import Start, make_request
 from thinwire.client.watch import CURSOR, Watch
-from thinwire.client.watch_reader import forget_watcher, make_options
+from thinwire.client.watch_reader import make_options
 from thinwire.clock import Clock, WallClock
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.tolerance_vector import Tolerance
@@ -29,12 +30,42 @@ from thinwire.topics.registry_client import register_schema, remove_subscription
 from thinwire.topics.topic_documents import TopicDocument
 from thinwire.topics.topic_metadata import TopicMetadata, is_served
 from thinwire.topics.topic_settings import Settings
+from thinwire.topics.watches.watch_documents import watcher_key
 
 Part = TypeVar("Part", Publisher, Subscription, Watch)
 
 
-class Connection:
-    """A connection to a broker. Closing it closes the publishers, subscriptions and watches on it, last one first."""
+def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
+    """Return a bus for the broker at a URL; use it with `async with`.
+
+    url: `nats://host:4222` or `tls://...` (several servers separated by commas), `embedded://` (starts a nats-server;
+        `embedded:///folder` stores its data in a folder), `memory://name` (in this process)
+    name: of the client; the default name of its publishers
+    services: run all services in this process, for `embedded://` and `memory://`
+    options: of the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
+        `key`, `hostname`, `connect_timeout`, `timeout`
+
+    >>> import asyncio
+    >>> from thinwire import Property, Schema
+    >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+    >>> async def example():
+    ...     async with connect("memory://example") as bus:
+    ...         await bus.register(rooms)
+    ...         async with bus.subscribe("rooms", tolerance={"t": 0.5}) as events, bus.publisher("rooms") as out:
+    ...             await out.publish({"room": "11.1", "t": 20.5})
+    ...             return await anext(events)
+    >>> event = asyncio.run(example())
+    >>> event["t"], event.bound["t"], event.virtual
+    (20.5, 0.5, False)
+    """
+    return Bus(url, name=name, services=services, clock=clock or WallClock(), options=options)
+
+
+class Bus:
+    """A connection to a broker, which creates publishers, subscriptions and watches. Created by `connect`.
+
+    Closing it closes the publishers, subscriptions and watches on it, last one first.
+    """
 
     def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
         self.name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
@@ -51,11 +82,12 @@ class Connection:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.shown!r}, name={self.name!r})"
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> Bus:
         try:
             self._broker, own = await open_broker(self._address, self._options, self._stack)
             if own is not None and self.services:
-                await run_services(own, self.clock, self._stack)
+                for name in SERVICES:
+                    await run_service(name, own, self.clock, self._stack)
             self._bucket = await self._broker.bucket(REGISTRY)
         except BaseException:
             await self._stack.aclose()
@@ -87,50 +119,6 @@ class Connection:
         await self._stack.aclose()
         if problems:
             raise problems[0]
-
-    @property
-    def _registry(self) -> Bucket:
-        if self._bucket is None:
-            raise TransportClosed("this bus is not open: use `async with connect(...)`")
-        return self._bucket
-
-    def _add(self, part: Part) -> Part:
-        self._parts.append(part)
-        return part
-
-    def _next_name(self) -> str:
-        self._names += 1
-        return self.name if self._names == 1 else f"{self.name}-{self._names}"
-
-
-def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
-    """Return a bus for the broker at a URL; use it with `async with`.
-
-    url: `nats://host:4222` or `tls://...` (several servers separated by commas), `embedded://` (starts a nats-server;
-        `embedded:///folder` stores its data in a folder), `memory://name` (in this process)
-    name: of the client; the default name of its publishers
-    services: run all services in this process, for `embedded://` and `memory://`
-    options: of the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
-        `key`, `hostname`, `connect_timeout`, `timeout`
-
-    >>> import asyncio
-    >>> from thinwire import Property, Schema
-    >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> async def example():
-    ...     async with connect("memory://example") as bus:
-    ...         await bus.register(rooms)
-    ...         async with bus.subscribe("rooms", tolerance={"t": 0.5}) as events, bus.publisher("rooms") as out:
-    ...             await out.publish({"room": "11.1", "t": 20.5})
-    ...             return await anext(events)
-    >>> event = asyncio.run(example())
-    >>> event["t"], event.bound["t"], event.virtual
-    (20.5, 0.5, False)
-    """
-    return Bus(url, name=name, services=services, clock=clock or WallClock(), options=options)
-
-
-class Bus(Connection):
-    """Creates publishers, subscriptions and watches on one connection. Created by `connect`."""
 
     async def served(self) -> bool:
         """Report whether a registry answers. Without one, publishers and subscriptions use the log directly."""
@@ -292,7 +280,9 @@ class Bus(Connection):
 
     async def forget_watch(self, durable: str) -> None:
         """Remove a durable watch and its position."""
-        await forget_watcher(await self.broker.bucket(WATCHES), check_name_token(durable, "durable"))
+        bucket = await self.broker.bucket(WATCHES)
+        for entry in await bucket.entries(watcher_key("*", check_name_token(durable, "durable"))):
+            await bucket.delete(entry.key)
         await (await self.broker.bucket(CURSORS)).delete(f"{CURSOR}.{durable}")
 
     async def forget(self, topic: str, durable: str) -> None:
@@ -302,3 +292,17 @@ class Bus(Connection):
 
     async def _open_topic(self, name: str, schema: Schema | None, **options: bool) -> TopicMetadata:
         return await TopicMetadata.open(self.broker, self._registry, name, schema, **options)
+
+    @property
+    def _registry(self) -> Bucket:
+        if self._bucket is None:
+            raise TransportClosed("this bus is not open: use `async with connect(...)`")
+        return self._bucket
+
+    def _add(self, part: Part) -> Part:
+        self._parts.append(part)
+        return part
+
+    def _next_name(self) -> str:
+        self._names += 1
+        return self.name if self._names == 1 else f"{self.name}-{self._names}"

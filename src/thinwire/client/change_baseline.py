@@ -17,29 +17,6 @@ RETRY = 0.1
 """seconds between two requests to the translator"""
 
 
-class CatchUp:
-    """Waits until a feed has reached the position of the previous one.
-
-    find_target: returns the offset of the feed that corresponds to that position; None while it is unknown
-    """
-
-    def __init__(self, feed: Feed, find_target: Callable[[], Awaitable[int | None]]) -> None:
-        self._feed = feed
-        self._find_target = find_target
-        self._target: int | None = None
-        self._retry_at = 0.0
-
-    @property
-    def is_complete(self) -> bool:
-        return self._target is not None and self._feed.offset >= self._target
-
-    async def poll(self, now: float) -> None:
-        """Request the target offset, at a limited rate."""
-        if self._target is None and now >= self._retry_at:
-            self._retry_at = now + RETRY
-            self._target = await self._find_target()
-
-
 class ChangeBaseline:
     """Decides when the state of publishers must be compared with the events delivered last.
 
@@ -48,25 +25,35 @@ class ChangeBaseline:
 
     def __init__(self, *, has_predicate: bool) -> None:
         self._has_predicate = has_predicate
-        self._catch_up: CatchUp | None = None
+        self._behind: Feed | None = None
+        """a feed that has not reached the position of the previous one"""
+        self._find_target: Callable[[], Awaitable[int | None]]
+        self._target: int | None = None
+        self._retry_at = 0.0
         self._bounds: dict[str, Mapping[str, float | None]] = {}
         self._log_offsets: dict[str, int] = {}
 
     def start_switch(self, feed: Feed, find_target: Callable[[], Awaitable[int | None]]) -> None:
-        """Begin to read another feed."""
+        """Begin to read another feed.
+
+        find_target: returns the offset of the feed that corresponds to the position of the previous one; None while it
+            is unknown
+        """
         self._bounds.clear()
-        needs_catch_up = not (self._has_predicate and isinstance(feed, ChannelFeed))
-        self._catch_up = CatchUp(feed, find_target) if needs_catch_up else None
+        self._behind = None if self._has_predicate and isinstance(feed, ChannelFeed) else feed
+        self._find_target, self._target, self._retry_at = find_target, None, 0.0
 
     async def poll(self, now: float) -> None:
-        if self._catch_up is not None:
-            await self._catch_up.poll(now)
+        """Request the target offset, at a limited rate."""
+        if self._behind is not None and self._target is None and now >= self._retry_at:
+            self._retry_at = now + RETRY
+            self._target = await self._find_target()
 
     def finish_switch(self) -> bool:
         """Report once that the feed has reached the position of the previous one."""
-        if self._catch_up is None or not self._catch_up.is_complete:
+        if self._behind is None or self._target is None or self._behind.offset < self._target:
             return False
-        self._catch_up = None
+        self._behind = None
         self._log_offsets.clear()
         return True
 
@@ -78,7 +65,7 @@ class ChangeBaseline:
         """
         publisher, before = decoder.publisher, self._bounds.get(decoder.publisher)
         self._bounds[publisher] = decoder.bound
-        is_settled = self._catch_up is None
+        is_settled = self._behind is None
         if not isinstance(feed, ChannelFeed):
             self._log_offsets[publisher] = offset
             return before is not None and before is not decoder.bound and is_settled

@@ -24,7 +24,7 @@ Passed = tuple[Values, tuple[int, int]]
 DEFER_AFTER = 8
 """consecutive messages with verified changes after which their values are stored later, in one step"""
 MAX_DEFERRED, DEFERRED_PER_SOURCE = 4_000, 4
-"""limit of events whose values are not stored yet: an absolute one, or this many a source if that is more"""
+"""events whose values are not stored yet, at most: this many in all, or this many for each source if that is more"""
 
 
 class LastValues:
@@ -47,7 +47,7 @@ class LastValues:
         self._store_deferred()
         return self._passed
 
-    def note(self, events: list[Event], changed_events: ChangedEvents) -> None:
+    def record(self, events: list[Event], changed_events: ChangedEvents) -> None:
         """Record delivered events that the decoder has verified as changes."""
         self._verified_messages += 1
         if self._verified_messages < DEFER_AFTER:
@@ -119,7 +119,7 @@ class ChangeFilter:
         last = self._last_values(events[0].publisher).by_source()
         values_of, bound = self._values_of, events[0].bound
         limits = self._limits(bound)
-        any_counts = not any(limits)  # no tolerance is left: every difference is a change
+        is_exact = not any(limits)  # the bounds use up the tolerances: every difference is a change
         passed = []
         for event in events:
             about = event._about  # one access instead of one property call a field: this is the hot loop
@@ -130,8 +130,8 @@ class ChangeFilter:
             if about[0] is not bound:
                 bound = about[0]
                 limits = self._limits(bound)
-                any_counts = not any(limits)
-            if any_counts or before is None or self._has_changed(values, before[0], limits):
+                is_exact = not any(limits)
+            if is_exact or before is None or self._has_changed(values, before[0], limits):
                 last[source] = values, (about[3], event.ordinal)
                 passed.append(event)
         return passed
@@ -140,10 +140,10 @@ class ChangeFilter:
         """Return the compared properties if every difference is a change at this bound, () otherwise."""
         return () if any(self._limits(bound)) else self._names
 
-    def note(self, events: list[Event], changed_events: ChangedEvents) -> None:
+    def record(self, events: list[Event], changed_events: ChangedEvents) -> None:
         """Record events of one publisher that its decoder has verified as changes of `exact_properties`."""
         if events:
-            self._last_values(events[0].publisher).note(events, changed_events)
+            self._last_values(events[0].publisher).record(events, changed_events)
 
     def compare_state(self, events: list[Event], *, exactly: bool) -> tuple[list[Event], list[Event]]:
         """Compare the current events of the sources of one publisher with the events delivered last.

@@ -22,7 +22,7 @@ from thinwire.brokers.protocol import Broker
 from thinwire.client.notices import Notice, NoTranslator
 from thinwire.errors import BrokerUnavailable, ServiceUnavailable, TransportError
 from thinwire.topics.channel_documents import ChannelDocument, channel_key, read_channel_document
-from thinwire.topics.leases import translator_key
+from thinwire.topics.leases import heartbeat_key
 from thinwire.topics.names import CHANNELS, LEASES, translator_subject
 
 DOCUMENT_TIMEOUT = 3.0
@@ -44,13 +44,11 @@ class ChannelStatus:
 
     document: the current one; None if there is none
     since: the log offset from which the channel contains everything; None while there is no channel to read
-    refusal: why the class was refused; "" if it was not; reported_refusal: the last one that `report_refusal` has seen
     """
 
     def __init__(self, broker: Broker, topic: str, class_id: str, on_notice: Callable[[Notice], None]) -> None:
         self.document: ChannelDocument | None = None
         self.since: int | None = None
-        self.refusal = ""
         self._broker = broker
         self._topic = topic
         self._class_id = class_id
@@ -59,7 +57,7 @@ class ChannelStatus:
         self._is_loaded = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._failed_epoch = 0
-        self.reported_refusal = ""
+        self._reported_refusal = ""
         self._silent_since = 0.0
         self._poll_at = 0.0
         self._poll_interval = MIN_POLL
@@ -124,21 +122,21 @@ class ChannelStatus:
             self._poll_interval = min(2 * self._poll_interval, MAX_POLL)
         return stored
 
-    async def retry_failed(self, now: float) -> None:
-        """Use the channel again if its failed translator answers."""
-        has_failed = self.document is not None and self.document.state == "open" and self.since is None
+    async def check(self, now: float) -> None:
+        """Report a refusal once, and use the channel again if its failed translator answers."""
+        document = self.document
+        refusal = document.reason if document is not None and document.state == "refused" else ""
+        if refusal != self._reported_refusal:
+            self._reported_refusal = refusal
+            if refusal:
+                _log.warning("%s: %s", self._topic, refusal)
+                self._on_notice(NoTranslator(refusal))
+        has_failed = document is not None and document.state == "open" and self.since is None
         if has_failed and now >= self._retry_at and self._broker.connected:
             self._retry_at = now + GIVE_UP_AFTER
             if await self.request_stored_offset() is not None:
                 self._failed_epoch = 0
                 self._update()
-
-    def report_refusal(self) -> None:
-        """Send a notice if the class was refused for another reason than the last one reported."""
-        self.reported_refusal = reason = self.refusal
-        if reason:
-            _log.warning("%s: %s", self._topic, reason)
-            self._on_notice(NoTranslator(reason))
 
     def _mark_failed(self) -> None:
         self._failed_epoch = self.document.epoch if self.document is not None else 0
@@ -148,7 +146,6 @@ class ChannelStatus:
         document = self.document
         is_open = document is not None and document.state == "open" and document.epoch > self._failed_epoch
         self.since = document.since if document is not None and is_open else None
-        self.refusal = document.reason if document is not None and document.state == "refused" else ""
 
     async def _follow(self) -> None:
         try:
@@ -169,16 +166,14 @@ class ChannelStatus:
     async def _wait_while_leased(self) -> None:
         """Wait for a document while a translator renews its lease."""
         before = await self._lease_revisions()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEASE_INTERVAL):
-                await self._document_changed.wait()
+        for timeout in (LEASE_INTERVAL, DOCUMENT_TIMEOUT - LEASE_INTERVAL):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._document_changed.wait()
+                    return
+            if await self._lease_revisions() == before:
                 return
-        if await self._lease_revisions() == before:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DOCUMENT_TIMEOUT - LEASE_INTERVAL):
-                await self._document_changed.wait()
 
     async def _lease_revisions(self) -> dict[str, int]:
         bucket = await self._broker.bucket(LEASES)
-        return {entry.key: entry.revision for entry in await bucket.entries(translator_key("*"))}
+        return {entry.key: entry.revision for entry in await bucket.entries(heartbeat_key("translator", "*"))}

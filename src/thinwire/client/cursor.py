@@ -23,7 +23,7 @@ from thinwire.topics.position import Position, PublisherPositions
 class ChannelCursor(NamedTuple):
     """A position in the channel of a class, and the log positions of publishers that it covers.
 
-    opened: input offset at which the channel was opened
+    opened: log offset from which the channel contains everything
     since: log offset for publishers without a position of their own
     """
 

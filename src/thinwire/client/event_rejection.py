@@ -1,25 +1,17 @@
-"""Rejection of events that no message can contain, and the dead letter log of rejected events."""
+"""Size limits of events and payloads, and the text of a rejected event in its dead letter."""
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
-from thinwire.brokers.protocol import Broker, Retention
 from thinwire.codec.stream_encoder import MAX_PAYLOAD
-from thinwire.errors import BrokerRefused, PayloadTooLarge, ThinwireError, TransportError, WrongType
+from thinwire.errors import BrokerRefused, PayloadTooLarge, WrongType
 from thinwire.schema import Kind, Schema, is_opaque
 from thinwire.schema.schema import PAYLOAD
-from thinwire.topics.names import DEAD_LOG, dead_subject
 from thinwire.wire.key_frame import CHUNK_BYTES
 
-MAX_EVENT_TEXT = 16_384
-"""characters of a rejected event in its dead letter"""
-MAX_DEAD_LETTERS = 10_000
-"""dead letters of all topics together"""
-APPEND_TIMEOUT = 5.0
 MAX_PAYLOAD_TEXT = 256
 """bytes of a rejected payload in its dead letter"""
 MESSAGE_OVERHEAD = 1_024
@@ -27,65 +19,32 @@ MESSAGE_OVERHEAD = 1_024
 KEY_FRAME_OVERHEAD = CHUNK_BYTES + 4096
 """bytes of a message beside the values of one event: the rest of a chunk of key frames"""
 
-_log = logging.getLogger("thinwire.client")
 
-
-class DeadLetters:
-    """Stores the rejected events of one publisher with the reason, without confidential properties."""
-
-    def __init__(self, broker: Broker, schema: Schema, publisher: str) -> None:
-        self.kept = 0
-        self._broker = broker
-        self._topic = schema.name
-        self._confidential = frozenset(p.name for p in schema if p.confidential)
-        self._publisher = publisher
-
-    async def keep(self, event: Mapping[str, Any], problem: ThinwireError) -> None:
-        """Store an event. A failure is logged and not raised."""
-        try:
-            if not self.kept:
-                await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(max_messages=MAX_DEAD_LETTERS))
-            letter = self._encode(event, problem)
-            await self._broker.append(DEAD_LOG, dead_subject(self._topic), letter, timeout=APPEND_TIMEOUT)
-            self.kept += 1
-        except TransportError as failure:
-            _log.warning("%s: could not store a rejected event (%s): %s", self._topic, problem, failure)
-
-    def _encode(self, event: Mapping[str, Any], problem: ThinwireError) -> bytes:
-        public = {str(name): value for name, value in event.items() if name not in self._confidential}
-        letter = {
-            "topic": self._topic,
-            "publisher": self._publisher,
-            "reason": str(problem),
-            "error": type(problem).__name__,
-            "event": json.dumps(public, default=repr)[:MAX_EVENT_TEXT],
-        }
-        return json.dumps(letter).encode()
-
-
-def shown(event: Any) -> Mapping[str, Any]:
-    """Return a rejected event of any type as a mapping for its dead letter."""
-    if isinstance(event, Mapping):
-        return event
-    return {PAYLOAD: event[:MAX_PAYLOAD_TEXT] if isinstance(event, bytes | bytearray | str) else event}
+def event_text(event: Any, schema: Schema) -> str:
+    """Return a rejected event of any type as JSON, without confidential properties."""
+    if not isinstance(event, Mapping):
+        event = {PAYLOAD: event[:MAX_PAYLOAD_TEXT] if isinstance(event, bytes | bytearray | str) else event}
+    confidential = {p.name for p in schema if p.confidential}
+    public = {str(name): value for name, value in event.items() if name not in confidential}
+    return json.dumps(public, default=repr)
 
 
 class PayloadLimit:
     """The limit of payloads, for topics without a schema.
 
-    serves: the topic has no schema
+    applies: the topic has no schema
 
     >>> from thinwire.schema import opaque
-    >>> PayloadLimit(opaque("machine.raw"), max_payload=65_536).of(bytearray(b"ok"))
+    >>> PayloadLimit(opaque("machine.raw"), max_payload=65_536).payload_of(bytearray(b"ok"))
     b'ok'
     """
 
     def __init__(self, schema: Schema, max_payload: int) -> None:
         self.topic = schema.name
-        self.serves = is_opaque(schema)
+        self.applies = is_opaque(schema)
         self.limit = min(max_payload - MESSAGE_OVERHEAD, MAX_PAYLOAD)
 
-    def of(self, event: Any) -> bytes | None:
+    def payload_of(self, event: Any) -> bytes | None:
         """Return the payload of an event; None for a mapping whose payload is not bytes."""
         if isinstance(event, Mapping) and event.keys() == {PAYLOAD}:
             event = event[PAYLOAD]

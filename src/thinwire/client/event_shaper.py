@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from thinwire.client.change_filter import ChangeFilter, LastDelivered
 from thinwire.client.notices import MessageUnreadable, Notice
@@ -20,25 +20,18 @@ from thinwire.topics.topic_metadata import TopicMetadata
 Step = Callable[[list[Event]], list[Event]]
 
 
-class SchemaSteps:
-    """The steps for the events of one schema: `select` drops events, then `changes`, then `convert` changes them."""
+class SchemaSteps(NamedTuple):
+    """The steps for the events of one schema, in this order.
 
-    def __init__(
-        self,
-        request: SubscriptionRequest,
-        demand: DemandClass,
-        schema: Schema,
-        reader: Schema | None,
-        factoring: Factoring | None,
-        last_delivered: LastDelivered,
-    ) -> None:
-        self.factoring = factoring
-        self.select = tuple(_selections(schema, request))
-        self.changes = (
-            ChangeFilter(schema, request.tolerances(schema), last_delivered) if request.emit == "changes" else None
-        )
-        self.convert = tuple(_conversions(schema, reader, request, demand))
-        self.is_empty = not (self.select or self.changes or self.convert or factoring)
+    factoring: joins static properties; select, changes: drop events; convert: changes events
+    is_empty: there is no step
+    """
+
+    factoring: Factoring | None
+    select: tuple[Step, ...]
+    changes: ChangeFilter | None
+    convert: tuple[Step, ...]
+    is_empty: bool
 
 
 class EventShaper:
@@ -86,7 +79,7 @@ class EventShaper:
         for step in steps.select:
             events = step(events)
         if steps.changes is not None and changed_events is not None:
-            steps.changes.note(events, changed_events)
+            steps.changes.record(events, changed_events)
         elif steps.changes is not None:
             events = steps.changes.select(events)
         for step in steps.convert:
@@ -131,16 +124,23 @@ class EventShaper:
         return joined
 
     def _steps_for(self, decoder: StreamDecoder) -> SchemaSteps:
-        assert decoder.decoder_state is not None
-        fingerprint = decoder.decoder_state.fingerprint
-        steps = self._steps.get(fingerprint)
-        if steps is None:
-            factoring = self._topic.factoring_of(fingerprint)
-            schema = factoring.schema if factoring is not None else decoder.decoder_state.schema
-            steps = self._steps[fingerprint] = SchemaSteps(
-                self._request, self._demand, schema, self._reader, factoring, self._last_delivered
-            )
-        return steps
+        state = decoder.decoder_state
+        assert state is not None
+        if state.fingerprint not in self._steps:
+            self._steps[state.fingerprint] = self._create_steps(state.fingerprint, state.schema)
+        return self._steps[state.fingerprint]
+
+    def _create_steps(self, fingerprint: bytes, schema: Schema) -> SchemaSteps:
+        request, changes = self._request, None
+        factoring = self._topic.factoring_of(fingerprint)
+        if factoring is not None:
+            schema = factoring.schema
+        if request.emit == "changes":
+            changes = ChangeFilter(schema, request.tolerances(schema), self._last_delivered)
+        select = tuple(_selections(schema, request))
+        convert = tuple(_conversions(schema, self._reader, request, self._demand))
+        is_empty = not (factoring or select or changes or convert)
+        return SchemaSteps(factoring, select, changes, convert, is_empty)
 
 
 def _selections(schema: Schema, request: SubscriptionRequest) -> Iterator[Step]:
@@ -191,15 +191,14 @@ def _project(schema: Schema, projection: SchemaProjection) -> Step:
 
 def _select_properties(schema: Schema, properties: Collection[str]) -> Step:
     kept = always_delivered(schema) | set(properties)
-    bounds: dict[int, tuple[Any, dict[str, float | None]]] = {}
+    bound: Mapping[str, float | None] = {}
+    kept_bound: dict[str, float | None] = {}
 
     def bound_of(event: Event) -> dict[str, float | None]:
-        known = bounds.get(id(event.bound))
-        if known is None or known[0] is not event.bound:
-            bounds.clear()
-            known = event.bound, {name: bound for name, bound in event.bound.items() if name in kept}
-            bounds[id(event.bound)] = known
-        return known[1]
+        nonlocal bound, kept_bound
+        if event.bound is not bound:
+            bound, kept_bound = event.bound, {name: limit for name, limit in event.bound.items() if name in kept}
+        return kept_bound
 
     def select(event: Event) -> Event:
         if schema.nested:

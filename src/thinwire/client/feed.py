@@ -11,7 +11,7 @@ from thinwire.codec import StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.schema import Event
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup
-from thinwire.topics.key_frame_requests import ChannelRequests, KeyFrameRequests, StateRequests
+from thinwire.topics.key_frame_requests import ChannelRequests, KeyFrameRequests
 from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.seeker import Seeker
@@ -25,16 +25,18 @@ class Feed:
 
     offset: of the last message received, or of the one before the position
     is_fresh: no message was received yet
+    skip: events of the first message that were acknowledged before the last stop
     """
 
     def __init__(
-        self, broker: Broker, selection: LogSelection, log_decoder: LogDecoder, requests: StateRequests | None = None
+        self, broker: Broker, selection: LogSelection, log_decoder: LogDecoder, requests: KeyFrameRequests | None = None
     ) -> None:
         self.selection = selection
         self.log_decoder = log_decoder
         self.requests = requests or KeyFrameRequests(broker, selection.topic)
         self.offset = 0
         self.is_fresh = True
+        self.skip = 0
         self.reader: LogReader
         self._broker = broker
 
@@ -47,7 +49,7 @@ class Feed:
         """Bring the decoders to the offset `first`; they stay empty if that takes more than `max_messages` messages."""
         seeker = Seeker(self._broker, self.selection, fetch)
         self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=max_messages)).log_decoder
-        self.log_decoder.offset = self.offset = first - 1
+        self.offset = first - 1
 
     async def open(self, limit: int) -> None:
         """Start to read after the position; limit: messages that are fetched ahead."""
@@ -55,6 +57,11 @@ class Feed:
         self.reader = await self._broker.read(
             self.selection.log, first=self.offset + 1, subjects=subjects, max_unacknowledged=limit
         )
+
+    async def last_offset(self) -> int:
+        """Return the offset of the last stored message; 0 if there is none."""
+        newest = await self._broker.last(self.selection.log, self.selection.subjects())
+        return newest.offset if newest is not None else 0
 
     async def close(self) -> None:
         await self.reader.close()

@@ -1,23 +1,22 @@
 """Reading the feed of a subscription, and switching between the topic log and the channel of its demand class.
 
-    state      transition
-    LOG        -> SWITCHING   a channel is open, and the log was read up to its end offset at that time
-    CHANNEL    -> SWITCHING   the channel was closed or restarted, or its translator does not answer
-    SWITCHING  -> LOG, CHANNEL   the other feed is open at the right position; back to the same feed if it is not
+    state              transition
+    reads the log      -> switches    there is a channel, and the log was read up to its end offset at that time
+    reads the channel  -> switches    the channel was closed or restarted, or its translator does not answer
+    switches           -> reads       the other feed if it could be opened at the right position, else the same one
 
-`FeedSwitch` finds the positions. The other feed is opened by a task of its own and taken over in one step, because a
-caller of `next` may be cancelled at any await.
+`FeedSwitch` finds the positions. A separate task opens the other feed, and the reader replaces its feed in one step:
+a caller of `next` may be cancelled at any await.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import fields
-from enum import Enum
+from dataclasses import astuple
 from functools import partial
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.client.change_baseline import ChangeBaseline
@@ -28,6 +27,7 @@ from thinwire.client.notices import MessageUnreadable, Notice
 from thinwire.codec import Counts, Delivery, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, PeerFault
 from thinwire.schema import Event
+from thinwire.topics.delivery_dedup import Source
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import resolve_and_retry
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -36,22 +36,20 @@ CHECK_INTERVAL = 0.05
 """seconds between two checks for a better feed and for decoders that wait for key frames"""
 
 
-class FeedState(Enum):
-    """What a reader does."""
+class SwitchedFeed(NamedTuple):
+    """The feed after a switch; find_target: finds its offset that corresponds to the position of the previous one."""
 
-    LOG = "log"
-    CHANNEL = "channel"
-    SWITCHING = "switching"
+    feed: Feed
+    find_target: Callable[[], Awaitable[int | None]]
 
 
 class FeedReader:
-    """Reads the log or the channel, whichever is better, from one position on.
+    """Reads the channel of a demand class if there is one, else the log, from one position on.
 
     demand: the class of the subscription
     use_channels: False if only the log has the events in the requested schema
     on_notice: called for each notice; save_cursor: called before a feed is closed
     changed_properties: see `LogDecoder.changed_properties`
-    skip: events of the first message that were acknowledged before the last restart
     """
 
     def __init__(
@@ -66,27 +64,22 @@ class FeedReader:
         save_cursor: Callable[[], Awaitable[None]],
         changed_properties: Callable[[StreamDecoder], Collection[str]],
     ) -> None:
-        self.state = FeedState.LOG
-        self.skip = 0
         self.feed: Feed
-        self._broker = broker
         self._topic = topic
         self._demand = demand
         self._on_notice = on_notice
         self._save_cursor = save_cursor
         self._changed_properties = changed_properties
         self._feed_switch = FeedSwitch(broker, topic, demand, limit)
-        has_channels = topic.managed and use_channels
-        self._status = ChannelStatus(broker, topic.name, demand.id, on_notice) if has_channels else None
+        self._has_channels = topic.managed and use_channels
+        self._status = ChannelStatus(broker, topic.name, demand.id, on_notice)
         is_changes = demand.emit == "changes"
         self._baseline = ChangeBaseline(has_predicate=demand.where is not None) if is_changes else None
-        self._switch: asyncio.Task[Feed | None] | None = None
+        self._switch: asyncio.Task[SwitchedFeed | None] | None = None
         self._previous: Feed | None = None
         self._must_leave_channel = False
         self._last_message: float | None = None
-        self._log_end = 0
         self._next_check = 0.0
-        self._entry_offset = math.inf
         self._undecoded: StoredMessage | None = None
         self._pending: list[FeedBatch] = []
         self._last_offset: int | None = None
@@ -94,27 +87,28 @@ class FeedReader:
 
     async def open(self, start: StartPosition) -> list[FeedBatch]:
         """Start to read; returns the current state of all sources for a new subscription."""
-        if self._status is not None:
-            self._topic.add_class(self._demand)
         try:
-            if self._status is not None:
+            if self._has_channels:
+                self._topic.add_class(self._demand)
                 await self._status.open()
                 await self._status.wait_for_document(needed=await needs_channel(self._topic, self._demand))
-            self.feed, self.skip = await self._feed_switch.open_first(start, self._status, self._on_notice)
+            self.feed = await self._feed_switch.open_first(
+                start, self._status.since, self._on_notice, use_channel=self._has_channels
+            )
         except BaseException:
-            await self._close_status()
+            await self._status.close()
             raise
         self._use(self.feed)
         return await self._read_current_state() if start.is_new else []
 
     async def close(self) -> None:
         """Close the feed, and a switch in progress."""
-        await self._close_status()
+        await self._status.close()
         feeds = [self.feed, self._previous]
         if self._switch is not None:
             self._switch.cancel()
             (found,) = await asyncio.gather(self._switch, return_exceptions=True)
-            feeds.append(found if isinstance(found, Feed) else None)
+            feeds.append(found.feed if isinstance(found, SwitchedFeed) else None)
         for feed in feeds:
             if feed is not None:
                 await feed.close()
@@ -138,6 +132,10 @@ class FeedReader:
         """The counters of each publisher's decoders over all feeds."""
         return _add_counts(self._previous_counts, self.feed)
 
+    def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
+        """Deliver suppressed events of a publisher as well, until each of these sources had an event."""
+        self.feed.log_decoder.include_suppressed(publisher, sources)
+
     async def next(self, now: float, timeout: float) -> list[FeedBatch]:
         """Return the deliveries of the next message; none if there is no message within `timeout` seconds.
 
@@ -146,7 +144,7 @@ class FeedReader:
         feed = self.feed
         if not feed.is_fresh:
             feed.reader.done(feed.offset)
-        if (now >= self._next_check or self.state is FeedState.SWITCHING) and self._undecoded is None:
+        if (now >= self._next_check or self._switch is not None) and self._undecoded is None:
             await self._check(now)
             feed = self.feed
         if self._pending:
@@ -156,7 +154,7 @@ class FeedReader:
             self._next_check = 0.0
             return []
         if isinstance(feed, ChannelFeed):
-            is_closed = not self.skip and self._status is not None and self._status.since != feed.since
+            is_closed = not feed.skip and self._status.since != feed.since
             if is_closed or feed.log_decoder.is_restarted_by(stored):
                 self._must_leave_channel = True
             if self._must_leave_channel:
@@ -170,8 +168,8 @@ class FeedReader:
             deliveries = await self._decode_again(feed, stored, now, fault)
         self._undecoded = None
         feed.offset, feed.is_fresh = stored.offset, False
-        decoder = feed.log_decoder.current
-        if decoder.state is not State.READY or stored.offset >= self._entry_offset:
+        decoder, ends = feed.log_decoder.current, self._feed_switch.ends
+        if decoder.state is not State.READY or (ends is not None and stored.offset >= ends.log):
             self._next_check = 0.0  # request key frames, or enter the channel, at once
         return self._make_batches(feed, stored, decoder, deliveries)
 
@@ -198,14 +196,12 @@ class FeedReader:
     async def _check(self, now: float) -> None:
         """Start or complete a feed switch if possible, and request missing key frames."""
         self._next_check = now + CHECK_INTERVAL
-        status, feed = self._status, self.feed
-        if status is not None and self.state is not FeedState.SWITCHING and not self.skip:
-            if status.refusal != status.reported_refusal:
-                status.report_refusal()
+        feed = self.feed
+        if self._switch is None and not feed.skip:
             if isinstance(feed, ChannelFeed):
-                await self._check_channel(status, feed, now)
+                await self._check_channel(feed, now)
             else:
-                await self._check_log(status, feed, now)
+                await self._check_log(feed, now)
         if self._switch is not None:
             await self._complete_switch(self._switch)
         if self._baseline is not None:
@@ -217,13 +213,14 @@ class FeedReader:
         if any(self.feed.log_decoder.waiting()):
             await self.feed.requests.request_missing(self.feed.log_decoder, now)
 
-    async def _check_log(self, status: ChannelStatus, feed: Feed, now: float) -> None:
+    async def _check_log(self, feed: Feed, now: float) -> None:
         """Enter the channel if there is one and the log was read far enough."""
-        await status.retry_failed(now)
-        if status.since is not None and self._feed_switch.is_due(feed, status.since, now):
-            self._start_switch(self._enter_channel(feed, status.since, now))
+        await self._status.check(now)
+        since = self._status.since
+        if since is not None and self._feed_switch.is_due(feed, since, now):
+            self._start_switch(self._enter_channel(feed, since, now))
 
-    async def _check_channel(self, status: ChannelStatus, feed: ChannelFeed, now: float) -> None:
+    async def _check_channel(self, feed: ChannelFeed, now: float) -> None:
         """Check a silent channel, and return to the log if the channel was closed.
 
         A channel that was read to its end covers the log up to the translator's stored offset.
@@ -231,59 +228,46 @@ class FeedReader:
         if self._last_message is None:
             self._last_message = now
         is_silent = now - self._last_message >= MIN_POLL
-        stored_offset = await status.poll(now, self._last_message) if is_silent else None
-        if stored_offset and not any(feed.log_decoder.waiting()):
-            newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
-            if newest is None or newest.offset <= feed.offset:
-                feed.log_decoder.positions.complete_to(stored_offset)
-        if self._must_leave_channel or status.since != feed.since:
+        stored_offset = await self._status.poll(now, self._last_message) if is_silent else None
+        if stored_offset and not any(feed.log_decoder.waiting()) and await feed.last_offset() <= feed.offset:
+            feed.log_decoder.positions.complete_to(stored_offset)
+        if self._must_leave_channel or self._status.since != feed.since:
             self._start_switch(self._return_to_log(feed))
 
-    def _start_switch(self, opening: Coroutine[Any, Any, Feed | None]) -> None:
-        self.state = FeedState.SWITCHING
+    def _start_switch(self, opening: Coroutine[Any, Any, SwitchedFeed | None]) -> None:
         self._switch = asyncio.create_task(opening, name=f"feed switch {self._topic.name}")
 
-    async def _complete_switch(self, switch: asyncio.Task[Feed | None]) -> None:
+    async def _complete_switch(self, switch: asyncio.Task[SwitchedFeed | None]) -> None:
         """Wait for the other feed, and continue with it."""
         try:
-            feed = await asyncio.shield(switch)
+            switched = await asyncio.shield(switch)
         finally:
             if switch.done():
                 self._switch = None
-                self.state = FeedState.CHANNEL if self.is_on_channel else FeedState.LOG
-                self._entry_offset = self._feed_switch.entry_offset
-        if feed is not None:
-            previous, on_channel = self.feed, self.is_on_channel
+        if switched is not None:
+            previous, feed = self.feed, switched.feed
             self._last_offset = self.offset
             self._previous_counts = _add_counts(self._previous_counts, previous)
             handover = compare_feeds(previous.log_decoder, feed.log_decoder)
             feed.log_decoder.dedup = handover.dedup if handover.dedup else None
             self._pending += [FeedBatch(decoder, events, []) for decoder, events in handover.pending]
-            self._previous, self.feed, self._must_leave_channel = previous, feed, False
+            self._previous = previous
             self._use(feed)
             if self._baseline is not None:
-                self._baseline.start_switch(feed, self._catch_up_target(previous, feed, on_channel))
+                self._baseline.start_switch(feed, switched.find_target)
             for missed in handover.missed:
                 self._on_notice(missed)
 
     def _use(self, feed: Feed) -> None:
         feed.log_decoder.changed_properties = self._changed_properties
-        self.state = FeedState.CHANNEL if isinstance(feed, ChannelFeed) else FeedState.LOG
-        self._last_message = None
-
-    def _catch_up_target(self, previous: Feed, feed: Feed, on_channel: bool) -> Callable[[], Awaitable[int | None]]:
-        if on_channel:
-            return partial(_known_offset, self._log_end)
-        return partial(self._find_channel_offset, feed, previous.offset)
+        self.feed, self._last_message, self._must_leave_channel = feed, None, False
 
     async def _find_channel_offset(self, feed: Feed, log_offset: int) -> int | None:
         """Return the end of the channel if it covers the log up to an offset."""
-        assert self._status is not None
         stored_offset = await self._status.request_stored_offset()
         if stored_offset is None or stored_offset < log_offset:
             return None
-        newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
-        return newest.offset if newest is not None else 0
+        return await feed.last_offset()
 
     def _finish_catch_up(self, baseline: ChangeBaseline) -> None:
         if baseline.finish_switch():
@@ -321,32 +305,30 @@ class FeedReader:
             await self.feed.requests.request_all()
         return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.decoders.values()]
 
-    async def _enter_channel(self, feed: Feed, since: int, now: float) -> Feed | None:
+    async def _enter_channel(self, feed: Feed, since: int, now: float) -> SwitchedFeed | None:
         channel = await self._feed_switch.enter_channel(feed, since, now)
-        return await self._with_saved_cursor(channel) if channel is not None else None
+        if channel is None:
+            return None
+        await self._save_cursor_or_close(channel)
+        return SwitchedFeed(channel, partial(self._find_channel_offset, channel, feed.offset))
 
-    async def _return_to_log(self, feed: ChannelFeed) -> Feed | None:
+    async def _return_to_log(self, feed: ChannelFeed) -> SwitchedFeed | None:
         try:
             found = await self._feed_switch.return_to_log(feed.log_decoder.positions)
         except BrokerUnavailable:
             return None
         if not found.is_complete:
             self._on_notice(RETENTION_LOSS)
-        self._log_end = found.end
-        return await self._with_saved_cursor(found.feed)
+        await self._save_cursor_or_close(found.feed)
+        return SwitchedFeed(found.feed, partial(_known_offset, found.end))
 
-    async def _with_saved_cursor(self, feed: Feed) -> Feed:
-        """Return an opened feed after the cursor of the current one was saved."""
+    async def _save_cursor_or_close(self, opened: Feed) -> None:
+        """Save the cursor of the current feed; if that fails, close the feed that was opened to replace it."""
         try:
             await self._save_cursor()
         except BaseException:
-            await feed.close()
+            await opened.close()
             raise
-        return feed
-
-    async def _close_status(self) -> None:
-        if self._status is not None:
-            await self._status.close()
 
 
 async def _known_offset(offset: int) -> int | None:
@@ -355,14 +337,8 @@ async def _known_offset(offset: int) -> int | None:
 
 def _add_counts(before: dict[str, Counts], feed: Feed) -> dict[str, Counts]:
     """Add the counters of a feed by publisher; the counters themselves where there is nothing to add."""
-    current = {name: decoder.counts for name, decoder in feed.log_decoder.decoders.items()}
-    if not before:
-        return current
-    names = [field.name for field in fields(Counts)]
-    none = Counts()
-    return {
-        publisher: Counts(
-            **{n: getattr(before.get(publisher, none), n) + getattr(current.get(publisher, none), n) for n in names}
-        )
-        for publisher in before.keys() | current.keys()
-    }
+    counts = {name: decoder.counts for name, decoder in feed.log_decoder.decoders.items()}
+    for publisher, earlier in before.items():
+        current = counts.get(publisher, Counts())
+        counts[publisher] = Counts(*map(add, astuple(earlier), astuple(current)))
+    return counts

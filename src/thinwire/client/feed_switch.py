@@ -12,26 +12,24 @@ publisher, incarnation and ordinal.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.channel_status import ChannelStatus
 from thinwire.client.cursor import ChannelCursor, Cursor
 from thinwire.client.feed import ChannelFeed, Feed
 from thinwire.client.notices import Notice
 from thinwire.codec import EventsMissed, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
 from thinwire.schema import Event
-from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
+from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source, last_events
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
-from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.log_selection import LogSelection, first_message
 from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.position import Position, PublisherPositions
-from thinwire.topics.seeker import INACTIVE_AFTER, POLL_INTERVAL
+from thinwire.topics.seeker import INACTIVE_AFTER
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire.control_frames import MAX_SKIP
 
@@ -71,52 +69,46 @@ class StartPosition(NamedTuple):
     cursor: Cursor | None = None
 
 
-class FirstFeed(NamedTuple):
-    """An open feed; skip: events of its first message that were acknowledged before the last stop."""
-
-    feed: Feed
-    skip: int
-
-
 class FeedSwitch:
     """Opens the log of a topic or the channel of a demand class at the right position, for one subscription.
 
     limit: messages that a reader fetches ahead
+    ends: of log and channel, while the log is read up to its end in order to enter the channel
     """
 
     def __init__(self, broker: Broker, topic: TopicMetadata, demand: DemandClass, limit: int) -> None:
+        self.ends: EndOffsets | None = None
         self._broker = broker
         self._topic = topic
         self._demand = demand
         self._limit = limit
         self._log = LogSelection(topic.name)
         self._channel = LogSelection(topic.name, demand.id)
-        self._ends: EndOffsets | None = None
         self._retry_at, self._retry_interval = 0.0, MIN_RETRY
 
     async def open_first(
-        self, start: StartPosition, status: ChannelStatus | None, on_notice: Callable[[Notice], None]
-    ) -> FirstFeed:
+        self, start: StartPosition, since: int | None, on_notice: Callable[[Notice], None], *, use_channel: bool
+    ) -> Feed:
         """Open the feed of a subscription that starts: the channel or the log, at the start position or the cursor.
 
-        status: of the channel of its demand class; None if it reads the log only
+        since: of the channel of its demand class; None while there is none
+        use_channel: False if the subscription reads the log only
         """
         cursor, demand = start.cursor, self._demand
         if cursor is not None and cursor.channel is not None:
-            return await self._resume(cursor, cursor.channel, on_notice, use_channel=status is not None)
+            return await self._resume(cursor, cursor.channel, on_notice, use_channel=use_channel)
         # A channel of matching events does not contain the current state of sources: it is read from the log.
-        if start.is_new and demand.where is None and status is not None and status.since is not None:
-            channel = await self._open_channel_at_end(start.first - 1, status.since)
+        if start.is_new and demand.where is None and since is not None:
+            channel = await self._open_channel_at_end(start.first - 1, since)
             if channel is not None:
-                return FirstFeed(channel, 0)
+                return channel
         feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
-        if not start.is_new and await self._has_undecodable(feed):
+        if not start.is_new and await self._lacks_key_frames(feed):
             on_notice(RETENTION_LOSS)
-        if cursor is None:
-            return FirstFeed(feed, 0)
-        if cursor.delivered:
-            feed.log_decoder.dedup = DeliveryDedup(cursor.delivered)
-        return FirstFeed(feed, cursor.within)
+        if cursor is not None:
+            feed.skip = cursor.within
+            feed.log_decoder.dedup = DeliveryDedup(cursor.delivered) if cursor.delivered else None
+        return feed
 
     async def _open_log(self, first: int, max_messages: int | None = None) -> Feed:
         """Open the log at the offset `first`."""
@@ -151,25 +143,19 @@ class FeedSwitch:
         return None
 
     def is_due(self, feed: Feed, since: int, now: float) -> bool:
-        """Report whether the log was read far enough, or the next attempt is due."""
-        ends = self._ends
-        if ends is None or ends.since != since:
+        """Return whether the log was read far enough, or the next attempt is due."""
+        if self.ends is None or self.ends.since != since:
             return now >= self._retry_at
-        return feed.offset >= ends.log
-
-    @property
-    def entry_offset(self) -> float:
-        """The log offset from which the channel can be entered; infinite while it is unknown."""
-        return self._ends.log if self._ends is not None else math.inf
+        return feed.offset >= self.ends.log
 
     async def enter_channel(self, feed: Feed, since: int, now: float) -> ChannelFeed | None:
         """Open the channel at a position up to which the log was read; None if that is not possible yet."""
-        ends, self._ends = self._ends, None
+        ends, self.ends = self.ends, None
         if ends is None or ends.since != since:
             ends = await self._read_ends(feed.offset, since)
             self._retry_at = now + MIN_RETRY
         if ends is None or feed.offset < ends.log:
-            self._ends = ends
+            self.ends = ends
             return None
         with suppress(BrokerUnavailable, UnknownLog):
             channel = await self._seek_channel(ends.channels + 1, PublisherPositions(feed.offset), since, MAX_SEEK)
@@ -195,40 +181,37 @@ class FeedSwitch:
 
     async def _resume(
         self, cursor: Cursor, position: ChannelCursor, on_notice: Callable[[Notice], None], *, use_channel: bool
-    ) -> FirstFeed:
+    ) -> Feed:
         """Open the channel at a stored position, or the log if the channel no longer has it."""
         is_same_class = position.class_id == self._demand.id
         channel = await self._resume_channel(position) if use_channel and is_same_class else None
         if channel is not None:
             channel.log_decoder.dedup = DeliveryDedup(cursor.delivered)
-            return FirstFeed(channel, position.within)
+            channel.skip = position.within
+            return channel
         found = await self.return_to_log(position.all_positions)
         # Events that the channel suppressed and had not delivered yet are lost with its state.
         has_lost_suppressed = self._demand.emit == "all" and self._demand.where is None
-        if not found.is_complete or has_lost_suppressed or await self._has_undecodable(found.feed):
+        if not found.is_complete or has_lost_suppressed or await self._lacks_key_frames(found.feed):
             on_notice(RETENTION_LOSS)
         found.feed.log_decoder.dedup = DeliveryDedup(cursor.delivered, found.ahead)
-        return FirstFeed(found.feed, 0)
+        return found.feed
 
-    async def _has_undecodable(self, feed: Feed) -> bool:
-        """Report whether the log has no key frames any more that the next messages of some publisher need."""
+    async def _lacks_key_frames(self, feed: Feed) -> bool:
+        """Return whether retention removed key frames that the next message of some publisher needs."""
         if (await self._broker.span(self._log.log)).first == 1:
             return False
         publishers = await self._publishers()
         decoders = feed.log_decoder.decoders
         unknown = [name for name in publishers if name not in decoders or decoders[name].state is not State.READY]
-        return any([await self._continues(publisher, feed.offset) for publisher in unknown])
+        return any([await self._needs_state(publisher, feed.offset) for publisher in unknown])
 
-    async def _continues(self, publisher: str, offset: int) -> bool:
-        """Report whether the next message of a publisher after `offset` is not the start of a key frame round."""
+    async def _needs_state(self, publisher: str, offset: int) -> bool:
+        """Return whether the next message of a publisher after `offset` does not start a key frame round."""
         subjects = [self._log.subjects(publisher)]
-        if await self._last(publisher, (await self._broker.span(self._log.log)).last) <= offset:
+        if await self._last(publisher) <= offset:
             return True  # the next one is not stored yet
-        reader = await self._broker.read(self._log.log, first=offset + 1, subjects=subjects, max_unacknowledged=1)
-        try:
-            stored = await reader.next(POLL_INTERVAL)
-        finally:
-            await reader.close()
+        stored = await first_message(self._broker, self._log.log, offset + 1, subjects)
         return stored is not None and not is_key(stored.subject)
 
     async def _seek_channel(
@@ -257,7 +240,7 @@ class FeedSwitch:
         return None
 
     async def _covers_publishers(self, channel: ChannelFeed, feed: Feed) -> bool:
-        """Report whether the channel has the state of all publishers of the log; request it for missing ones."""
+        """Return whether the channel has the state of all publishers of the log; request it for missing ones."""
         complete = True
         for publisher, decoder in feed.log_decoder.decoders.items():
             is_ready = decoder.state is State.READY
@@ -271,7 +254,7 @@ class FeedSwitch:
         return complete
 
     async def _has_state_of(self, channel: ChannelFeed, publisher: str) -> bool:
-        """Report whether the channel has sent the state of a publisher since it was opened."""
+        """Return whether the channel has sent the state of a publisher since it was opened."""
         decoder = channel.log_decoder.decoders.get(publisher)
         if decoder is None or decoder.state is not State.READY:
             return False
@@ -283,15 +266,15 @@ class FeedSwitch:
         return newest is None or last is None or last.time < newest.time - INACTIVE_AFTER
 
     async def _is_silent(self, publisher: str, position: ChannelCursor) -> bool:
-        """Return whether the channel still has a message of a publisher, and none after a position."""
+        """Return whether the last message of a publisher in the channel is at or before a position."""
         last = await self._broker.last(self._channel.log, self._channel.subjects(publisher))
         return last is not None and last.offset <= position.offset
 
     async def _publishers(self) -> set[str]:
         return {publisher_in(subject) for subject in await self._broker.subjects(self._log.log, self._log.subjects())}
 
-    async def _last(self, publisher: str, up_to: int) -> int:
-        """Return the offset of the last message of a publisher in the log, 0 if there is none."""
+    async def _last(self, publisher: str, up_to: int | None = None) -> int:
+        """Return the offset of the last message of a publisher in the log, at most `up_to`; 0 if there is none."""
         stored = await self._broker.last(self._log.log, self._log.subjects(publisher), up_to=up_to)
         return stored.offset if stored is not None else 0
 
@@ -302,7 +285,7 @@ async def needs_channel(topic: TopicMetadata, demand: DemandClass) -> bool:
     if config is None or not config.wanted or config.demand.min_interval:
         return False
     try:
-        return not demand.is_log(topic.wire_schema, config.demand)
+        return not demand.is_log_sufficient(topic.wire_schema, config.demand)
     except ThinwireError:
         return False
 
@@ -334,14 +317,14 @@ def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
         incarnation = (successor.incarnation or 0) if successor is not None else 0
         events = list[Event]()
         behind = delivered[publisher] = {}
-        for source, number, alias in _delivered_events(decoder, repeated.get(publisher, {})):
+        for source, number, row in _delivered_events(decoder, repeated.get(publisher, {})):
             last = max(number, repeated.get(publisher, {}).get(source, number))
             new_number = reached.get(source, EventNumber(0, 0))
             if new_number < last and last.incarnation >= incarnation:  # a feed has no events of past incarnations
                 behind[source] = last
             elif new_number.incarnation == last.incarnation and new_number.ordinal > last.ordinal:
-                if decoder is not None and decoder.state is State.READY and alias is not None:
-                    suppressed = _expand_suppressed(decoder, alias, new_number.ordinal - number.ordinal)
+                if decoder is not None and decoder.state is State.READY and row is not None:
+                    suppressed = _expand_suppressed(decoder, row, new_number.ordinal - number.ordinal)
                     events += [event for event in suppressed if event.ordinal > last.ordinal]
                 else:
                     gap = EventsMissed(publisher, source, last.ordinal + 1, new_number.ordinal, "gap")
@@ -356,34 +339,23 @@ def _delivered_events(
 ) -> Iterator[tuple[Source, EventNumber, int | None]]:
     """Iterate over the last event of every source of a publisher, also of sources that only an earlier feed had."""
     known = set[Source]()
-    for event in _last_events(decoder) if decoder is not None else ():
+    for event in last_events(decoder) if decoder is not None else ():
         known.add(event[0])
         yield event
     for source in [source for source in repeated if source not in known]:
         yield source, repeated[source], None
 
 
-def _last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:
-    """Iterate over the last event of every source, with its row; None for sources of a past state."""
-    state = decoder.decoder_state
-    known = set(state.known_sources()) if state is not None else set()
-    if state is not None:
-        for source, row, ordinal in state.last_ordinals():
-            yield source, EventNumber(state.incarnation, ordinal), row
-    for source, incarnation, ordinal in decoder.delivered.entries(known):
-        yield source, EventNumber(incarnation, ordinal), None
-
-
 def _known_events(decoder: StreamDecoder) -> dict[Source, EventNumber]:
-    return {source: number for source, number, alias in _last_events(decoder) if alias is not None}
+    return {source: number for source, number, row in last_events(decoder) if row is not None}
 
 
-def _expand_suppressed(decoder: StreamDecoder, alias: int, skip: int) -> list[Event]:
+def _expand_suppressed(decoder: StreamDecoder, row: int, skip: int) -> list[Event]:
     """Return suppressed events of a source, expanded in bounded steps."""
     assert decoder.decoder_state is not None
     events: list[Event] = []
     while skip:
         part = min(skip, MAX_SKIP)
-        events += decoder.decoder_state.expand_suppressed(alias, part)
+        events += decoder.decoder_state.expand_suppressed(row, part)
         skip -= part
     return events

@@ -1,4 +1,4 @@
-"""Services that run in the process of the client, for `memory://` and `embedded://`."""
+"""Services that run in the process of the client, for `memory://` and `embedded://`, and in `thinwire up`."""
 
 from __future__ import annotations
 
@@ -9,39 +9,16 @@ from typing import Protocol
 from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
 
-
-async def run_services(broker: Broker, clock: Clock, stack: AsyncExitStack) -> list[asyncio.Task[None]]:
-    """Run the registry and all other services until the stack is closed. Return their tasks."""
-    runs = run_registry, run_translator, run_dictionaries, run_watches
-    return [await run(broker, clock, stack) for run in runs]
+SERVICES = "registry", "translator", "dictionaries", "watches"
 
 
-async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
-    """Run the registry until the stack is closed. Return its task."""
-    from thinwire.services.registry.registry_service import RegistryService
-
-    return await _run(RegistryService(broker, clock), "registry", stack)
-
-
-async def run_translator(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
-    """Run a translator until the stack is closed. Return its task."""
-    from thinwire.services.translator.translator_service import TranslatorService
-
-    return await _run(TranslatorService(broker, clock), "translator", stack)
-
-
-async def run_dictionaries(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
-    """Run a dictionary trainer until the stack is closed. Return its task."""
-    from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
-
-    return await _run(DictionaryService(broker, clock), "dictionaries", stack)
-
-
-async def run_watches(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
-    """Run a watch service until the stack is closed. Return its task."""
-    from thinwire.services.watcher.watch_service import WatchService
-
-    return await _run(WatchService(broker, clock), "watches", stack)
+async def run_service(name: str, broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """Run one of `SERVICES` until the stack is closed. Return its task once it is ready."""
+    service = _create_service(name, broker, clock)
+    task = asyncio.create_task(service.run(), name=name)
+    stack.push_async_callback(_end, task)
+    await service.ready()
+    return task
 
 
 class _Service(Protocol):
@@ -50,11 +27,23 @@ class _Service(Protocol):
     async def ready(self) -> None: ...
 
 
-async def _run(service: _Service, name: str, stack: AsyncExitStack) -> asyncio.Task[None]:
-    task = asyncio.create_task(service.run(), name=name)
-    stack.push_async_callback(_end, task)
-    await service.ready()
-    return task
+def _create_service(name: str, broker: Broker, clock: Clock) -> _Service:
+    """Create a service. Each module is imported when its service is used: a process usually runs one of them."""
+    if name == "registry":
+        from thinwire.services.registry.registry_service import RegistryService
+
+        return RegistryService(broker, clock)
+    if name == "translator":
+        from thinwire.services.translator.translator_service import TranslatorService
+
+        return TranslatorService(broker, clock)
+    if name == "dictionaries":
+        from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
+
+        return DictionaryService(broker, clock)
+    from thinwire.services.watcher.watch_service import WatchService
+
+    return WatchService(broker, clock)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

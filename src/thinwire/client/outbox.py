@@ -94,7 +94,7 @@ class Outbox:
         """Wait until the queue is below `max_pending` bytes. Raises the error that stopped the outbox."""
         await self._unless_failed(self._has_capacity)
 
-    async def drained(self, timeout: float | None = None) -> None:
+    async def wait_until_stored(self, timeout: float | None = None) -> None:
         """Wait until all frames are stored. Raises the error that stopped the outbox."""
         self._flushing = True
         self._batch_full.set()

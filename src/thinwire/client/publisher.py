@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from thinwire.brokers.protocol import Broker
+from thinwire.client.outbox import Outbox
 from thinwire.client.publisher_identity import claim, read_last_events
-from thinwire.client.publisher_session import CLOSE_TIMEOUT, PublisherOptions, PublisherSession
+from thinwire.client.publisher_session import CLOSE_TIMEOUT, PublisherSession
 from thinwire.clock import Clock
 from thinwire.codec import Counts, StreamConfig, StreamEncoder
 from thinwire.codec.kernel_warmup import warm_up
-from thinwire.dictionaries import Dictionary
-from thinwire.errors import EventRejected, PayloadTooLarge, TransportClosed
+from thinwire.errors import TransportClosed
 from thinwire.schema import Event
 from thinwire.topics.topic_metadata import TopicMetadata
 
@@ -30,6 +30,7 @@ class Publisher:
 
     linger: seconds in which frames are collected into one message; max_batch: largest message in bytes
     max_pending: bytes that may wait for the broker before `publish` waits as well
+    config: the configuration until the registry sends one
     recover: read the last events that were published under this name, into `last_events`
     dictionaries: pack with the dictionaries of the topic; None to use the topic's setting
 
@@ -45,11 +46,11 @@ class Publisher:
         config: StreamConfig,
         *,
         name: str,
-        linger: float = 0.005,
-        max_batch: int = 65_536,
-        max_pending: int = MAX_PENDING,
-        recover: bool = False,
-        dictionaries: bool | None = None,
+        linger: float,
+        max_batch: int,
+        max_pending: int,
+        recover: bool,
+        dictionaries: bool | None,
     ) -> None:
         self.name = name
         self.topic = topic
@@ -57,8 +58,12 @@ class Publisher:
         self._find_topic = find_topic
         self._broker = broker
         self._clock = clock
-        self._options = PublisherOptions(config, linger, max_batch, max_pending, dictionaries)
+        self._config = config
         self._recover = recover
+        self._dictionaries = dictionaries
+        self._create_outbox = partial(
+            Outbox, broker, topic, name, linger=linger, max_batch=max_batch, max_pending=max_pending
+        )
         self._session: PublisherSession | None = None
 
     async def __aenter__(self) -> Publisher:
@@ -117,9 +122,21 @@ class Publisher:
         last = await claim(self._broker, self.topic, self.name)
         if self._recover:
             self.last_events = await read_last_events(self._broker, topic, self.name)
-        document = await topic.configuration()
-        session = PublisherSession(self._broker, self._clock, topic, self.name, last, self._options, document)
-        await session.start()
+        session = PublisherSession(
+            self._broker,
+            self._clock,
+            topic,
+            self._create_outbox(last=last.offset),
+            incarnation=last.incarnation + 1,
+            config=self._config,
+            document=await topic.configuration(),
+            dictionaries=self._dictionaries,
+        )
+        try:
+            await session.start()
+        except BaseException:
+            await session.abort()
+            raise
         self._session = session
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
@@ -138,25 +155,8 @@ class Publisher:
         accepted = 0
         remaining = iter(events)
         while batch := list(islice(remaining, BATCH_EVENTS)):
-            session = self.session
-            if session.factoring is None and not session.payload_limit.serves:
-                accepted += await session.publish_batch(cast(list[Mapping[str, Any]], batch))
-                continue
-            for event in batch:
-                with suppress(EventRejected, PayloadTooLarge):
-                    await session.publish(event)
-                    accepted += 1
+            accepted += await self.session.publish_batch(batch)
         return accepted
-
-    async def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> None:
-        """Store a dictionary and pack with it: see `StreamEncoder.use`."""
-        session = self.session
-        await session.topic.store_dictionary(dictionary)
-        session.send(session.encoder.use(dictionary, slot, expires))
-
-    def drop(self, slot: int) -> None:
-        """Stop to pack with the dictionary of a slot."""
-        self.session.encoder.drop(slot)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until all published events are stored, suppressed ones included.

@@ -17,7 +17,7 @@ from thinwire.codec import StreamEncoder
 from thinwire.codec.dictionary_bindings import MAX_SLOT
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PeerFault, RegistryError, TransportClosed, TransportError
-from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference
+from thinwire.topics.dictionary_documents import ActiveDictionaries
 from thinwire.topics.dictionary_sampler import DictionaryLifetimes
 from thinwire.topics.names import dictionary_subject
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -32,7 +32,9 @@ _log = logging.getLogger("thinwire.client")
 class DictionarySlots:
     """The dictionary that a publisher packs with: one at a time, each new one under the next slot.
 
-    send: called with the frames of a binding; most: number of slots
+    send: called with the frames of a binding
+    version: of the last announcement that was applied
+    bound, expires: hash and expiry of the dictionary in use; slot: of the last one
 
     >>> from thinwire.schema import opaque
     >>> first, second = (Dictionary(content, "zlib", 6, 64) for content in (b"one two", b"three"))
@@ -43,34 +45,14 @@ class DictionarySlots:
     (True, 3, 4)
     """
 
-    def __init__(self, encoder: StreamEncoder, send: Callable[[list[bytes]], None], most: int = MAX_SLOT) -> None:
+    def __init__(self, encoder: StreamEncoder, send: Callable[[list[bytes]], None]) -> None:
         self.encoder = encoder
         self.send = send
-        self.most = most
         self.version = 0
         self.bound = b""
         self.slot = 0
         self.expires = 0
         encoder.await_dictionaries()
-
-    def choose(self, active: ActiveDictionaries, now: float) -> DictionaryReference | None:
-        """Return the dictionary to use after an announcement. If it has none, drop the current one.
-
-        Announcements older than the last one that was applied are ignored.
-        """
-        if active.version < self.version:
-            return None
-        reference = active.farthest(now)
-        if reference is None:
-            self.drop()
-            self.version = active.version
-        return reference
-
-    def apply(self, active: ActiveDictionaries, reference: DictionaryReference, dictionary: Dictionary) -> None:
-        """Use a dictionary that `choose` returned."""
-        if active.version >= self.version:
-            self.version = active.version
-            self.use(dictionary, reference.expires)
 
     def use(self, dictionary: Dictionary, expires: int) -> None:
         """Pack with a dictionary until it expires."""
@@ -78,7 +60,7 @@ class DictionarySlots:
             return
         before = self.slot
         if dictionary.hash != self.bound:
-            self.slot = before % self.most + 1
+            self.slot = before % MAX_SLOT + 1
         self.send(self.encoder.use(dictionary, self.slot, expires))
         if before and before != self.slot:
             self.encoder.drop(before)
@@ -183,16 +165,20 @@ class PublisherDictionaries:
         return min(REREAD_INTERVAL, max(left, self._latency / 2)) if slots.bound else REREAD_INTERVAL
 
     async def _apply(self, slots: DictionarySlots, active: ActiveDictionaries | None) -> None:
-        reference = slots.choose(active, self._clock.now()) if active is not None else None
-        dictionary = await self._fetch(reference) if reference is not None else None
-        if active is not None and reference is not None and dictionary is not None:
-            slots.apply(active, reference, dictionary)
-
-    async def _fetch(self, reference: DictionaryReference) -> Dictionary | None:
-        known = self._topic.dictionary(reference.name)
-        if known is None and await self._topic.fetch(reference.name):
-            known = self._topic.dictionary(reference.name)
-        return known
+        """Use the dictionary of an announcement, unless it is older than the last one applied."""
+        if active is None or active.version < slots.version:
+            return
+        reference = active.farthest(self._clock.now())
+        if reference is None:
+            slots.drop()
+        else:
+            dictionary = self._topic.dictionary(reference.name)
+            if dictionary is None and await self._topic.fetch(reference.name):
+                dictionary = self._topic.dictionary(reference.name)
+            if dictionary is None:
+                return
+            slots.use(dictionary, reference.expires)
+        slots.version = active.version
 
     async def _on_announcement(self, subject: str, payload: bytes) -> bytes | None:
         self._announced_bytes += len(payload)

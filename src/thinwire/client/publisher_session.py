@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any, cast
 
 from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.background_tasks import BackgroundTasks
-from thinwire.client.event_rejection import DeadLetters, PayloadLimit, SizeLimit, shown
+from thinwire.client.event_rejection import PayloadLimit, SizeLimit, event_text
 from thinwire.client.outbox import Outbox
 from thinwire.client.publisher_dictionaries import PublisherDictionaries
-from thinwire.client.publisher_identity import CLAIM, LastMessage
+from thinwire.client.publisher_identity import CLAIM
 from thinwire.clock import Clock
 from thinwire.codec import StreamConfig, StreamEncoder
-from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault
+from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, ThinwireError
+from thinwire.topics.dead_letters import DeadLetters
 from thinwire.topics.names import ask_subject, call_subject
 from thinwire.topics.static_properties import Factoring
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -30,25 +31,12 @@ CLOSE_TIMEOUT = 10.0
 _log = logging.getLogger("thinwire.client")
 
 
-@dataclass(frozen=True)
-class PublisherOptions:
-    """Options of a publisher; see `Publisher`.
-
-    config: the configuration until the registry sends one
-    """
-
-    config: StreamConfig
-    linger: float
-    max_batch: int
-    max_pending: int
-    dictionaries: bool | None
-
-
 class PublisherSession:
-    """The next incarnation of a publisher.
+    """One incarnation of a publisher.
 
-    last: its last message in the log
+    config: the publisher's own configuration, until the registry sends one
     document: the configuration of the topic's publishers; None before the registry's first one
+    dictionaries: see `Publisher`
     wanted: the topic has subscriptions, or retains its events; otherwise nothing is sent
     listeners: answer requests for key frames and claims of the name
     """
@@ -58,55 +46,39 @@ class PublisherSession:
         broker: Broker,
         clock: Clock,
         topic: TopicMetadata,
-        name: str,
-        last: LastMessage,
-        options: PublisherOptions,
+        outbox: Outbox,
+        *,
+        incarnation: int,
+        config: StreamConfig,
         document: ConfigDocument | None,
+        dictionaries: bool | None,
     ) -> None:
-        max_payload = broker.max_payload
-        config = options.config
+        name = outbox.publisher
         if document is not None:
-            config = document.link_config(topic.wire_schema)
+            config = document.stream_config(topic.wire_schema)
         elif config.version == 0:
             config = topic.initial_config(config)
-        incarnation = last.incarnation + 1
         self.topic = topic
         self.encoder = StreamEncoder(topic.wire_schema, config, name=name, incarnation=incarnation, now=clock.now())
-        self.outbox = Outbox(
-            broker,
-            topic.name,
-            name,
-            last=last.offset,
-            linger=options.linger,
-            max_batch=options.max_batch,
-            max_pending=options.max_pending,
-        )
+        self.outbox = outbox
         self.wanted = document is None or document.wanted
         self.tasks = BackgroundTasks()
         self.dictionaries = PublisherDictionaries(
-            topic, broker, clock, self.encoder, self.send, self.tasks, options.dictionaries
+            topic, broker, clock, self.encoder, self.send, self.tasks, dictionaries
         )
-        self.payload_limit = PayloadLimit(topic.schema, max_payload)
-        self.size_limit = SizeLimit(topic.schema, max_payload)
+        self.payload_limit = PayloadLimit(topic.schema, broker.max_payload)
+        self.size_limit = SizeLimit(topic.schema, broker.max_payload)
         self.factoring = Factoring(topic.schema) if topic.factored else None
         self._broker = broker
         self._clock = clock
         self._name = name
-        self._dead_letters = DeadLetters(broker, topic.schema, name)
+        self._dead_letters = DeadLetters(broker, name)
         self.listeners: list[Listener] = []
-        self._document = document
+        self._settings = document or (topic.document.settings if topic.document is not None else None)
         self._request: Request | None = None
 
     async def start(self) -> None:
         """Register, send the first key frames, and start to answer requests."""
-        try:
-            await self._start()
-        except BaseException:
-            await self.abort()
-            raise
-
-    async def _start(self) -> None:
-        document, settings = self._document, self.topic.document.settings if self.topic.document is not None else None
         await self.topic.put_publisher(self._name, self.encoder.incarnation, self._clock.now())
         self.send(self.encoder.start(self._clock.now()))
         self.outbox.start()
@@ -114,9 +86,8 @@ class PublisherSession:
             self.listeners.append(await self._broker.listen(subject, self._on_request))
         self.tasks.start(self._poll(), f"publisher {self.topic.name} {self._name}")
         self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
-        configured = document if document is not None else settings
-        self.dictionaries.update(configured is not None and configured.dictionaries)
-        await self.outbox.drained(CLOSE_TIMEOUT)
+        self.dictionaries.update(self._settings is not None and self._settings.dictionaries)
+        await self.outbox.wait_until_stored(CLOSE_TIMEOUT)
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
         """Encode an event and queue its frames. A rejected event is stored as a dead letter."""
@@ -124,7 +95,7 @@ class PublisherSession:
         if outbox.is_blocked:
             await outbox.wait_for_capacity()
         try:
-            payload = self.payload_limit.of(event) if self.payload_limit.serves else None
+            payload = self.payload_limit.payload_of(event) if self.payload_limit.applies else None
             if payload is not None:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
@@ -135,20 +106,22 @@ class PublisherSession:
                     values = await self.topic.store_facts(self.factoring, values)
                 frames = self.encoder.publish(values, self._clock.now())
         except (EventRejected, PayloadTooLarge) as problem:
-            await self._dead_letters.keep(shown(event), problem)
+            await self._store_dead_letter(event, problem)
             raise
         if frames and self.wanted:
             outbox.put(frames)
 
-    async def publish_batch(self, events: list[Mapping[str, Any]]) -> int:
-        """Encode events in one step, and return how many were accepted."""
+    async def publish_batch(self, events: list[Mapping[str, Any] | bytes]) -> int:
+        """Encode events, in one step if possible, and return how many were accepted."""
+        if self.factoring is not None or self.payload_limit.applies:
+            return await self._publish_each(events)
         outbox = self.outbox
         if outbox.is_blocked:
             await outbox.wait_for_capacity()
         now = self._clock.now()
         frames: list[bytes] = []
         rejected: list[tuple[Mapping[str, Any], LocalFault]] = []
-        for event in events:
+        for event in cast(list[Mapping[str, Any]], events):
             try:
                 self.size_limit.check(event)
                 frames += self.encoder.publish(event, now)
@@ -156,14 +129,14 @@ class PublisherSession:
                 rejected.append((event, problem))
         self.send(frames)
         for event, reason in rejected:
-            await self._dead_letters.keep(event, reason)
+            await self._store_dead_letter(event, reason)
         return len(events) - len(rejected)
 
     async def flush(self, timeout: float | None) -> None:
         """Wait until everything published is stored, suppressed events included."""
         if self.encoder.has_unsent_suppressed:
             self.send(self.encoder.heartbeat(self._clock.now()))
-        await self.outbox.drained(timeout)
+        await self.outbox.wait_until_stored(timeout)
 
     async def close(self, timeout: float) -> None:
         """Flush and unregister."""
@@ -184,6 +157,18 @@ class PublisherSession:
     def send(self, frames: list[bytes]) -> None:
         if self.wanted:
             self.outbox.put(frames)
+
+    async def _publish_each(self, events: list[Mapping[str, Any] | bytes]) -> int:
+        accepted = 0
+        for event in events:
+            with suppress(EventRejected, PayloadTooLarge):
+                await self.publish(event)
+                accepted += 1
+        return accepted
+
+    async def _store_dead_letter(self, event: Any, problem: ThinwireError) -> None:
+        text = event_text(event, self.topic.schema)
+        await self._dead_letters.store(self.topic.name, reason=str(problem), error=type(problem).__name__, event=text)
 
     async def _on_request(self, subject: str, payload: bytes) -> bytes | None:
         if payload == CLAIM:
@@ -226,7 +211,7 @@ class PublisherSession:
             self.send(encoder.heartbeat(now))
         self.wanted = config.wanted
         self.dictionaries.update(config.dictionaries)
-        stream_config = config.link_config(encoder.schema)
+        stream_config = config.stream_config(encoder.schema)
         if stream_config.version > encoder.config.version:
             self.send(encoder.reconfigure(stream_config, now))
         elif resumes:

@@ -11,39 +11,33 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
-from types import TracebackType
 from typing import Literal, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Listener
-from thinwire.client.cursor import Cursor, CursorStore
+from thinwire.client.consumer import POLL_INTERVAL, Consumer, OnNotice, answer_probes
+from thinwire.client.cursor import Cursor
 from thinwire.client.event_shaper import EventShaper
 from thinwire.client.feed import Feed, FeedBatch
-from thinwire.client.feed_reader import FeedReader, FeedState
+from thinwire.client.feed_reader import FeedReader
 from thinwire.client.feed_switch import RETENTION_LOSS, StartPosition
-from thinwire.client.notices import Notice
-from thinwire.client.subscription_monitor import OutageMonitor, SubscriptionMonitor
+from thinwire.client.subscription_monitor import SubscriptionMonitor
 from thinwire.client.subscription_request import SubscriptionRequest
 from thinwire.clock import Clock
-from thinwire.codec import Counts, Watermark
+from thinwire.codec import Counts
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import TransportClosed
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.names import alive_subject, log_of
+from thinwire.topics.names import log_of
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_metadata import TopicMetadata
 
-MAX_NOTICES = 1024
 REGISTRY_TIMEOUT = 2.0
 """seconds that the registry has to apply the demand of a new subscription"""
 REGISTER_AGAIN_AFTER = 5.0
 """seconds without a request for events after which the registry may have removed the subscription"""
-POLL_INTERVAL = 0.5
-"""seconds without a message after which periodic checks run"""
 
 _log = logging.getLogger("thinwire.client")
-
-OnNotice = Callable[[Notice], None]
 
 
 class _Opened(NamedTuple):
@@ -56,7 +50,7 @@ class _Opened(NamedTuple):
     monitor: SubscriptionMonitor
 
 
-class Subscription:
+class Subscription(Consumer[Event]):
     """Events of a topic, one by one (`async for`) or in batches. Created by `Bus.subscribe`.
 
     notices: the latest notices: missed events, exceeded bounds, clock skew, outages
@@ -71,44 +65,22 @@ class Subscription:
         request: SubscriptionRequest,
         *,
         identity: str,
-        reader_schema: Schema | None = None,
-        ack_every: float = 0.2,
-        limit: int = 256,
-        on_notice: OnNotice | None = None,
+        reader_schema: Schema | None,
+        ack_every: float,
+        limit: int,
+        on_notice: OnNotice | None,
     ) -> None:
+        super().__init__(broker, clock, identity, ack_every=ack_every, limit=limit, on_notice=on_notice)
         self.topic = topic
         self.request = request
-        self.identity = identity
-        self.notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._find_topic = find_topic
-        self._broker = broker
-        self._clock = clock
         self._reader_schema = reader_schema
-        self._ack_every = ack_every
-        self._limit = limit
-        self._on_notice = on_notice
-        self._outage = OutageMonitor(broker.url, self._notify)
         self._timeout = min(POLL_INTERVAL, request.tick) if request.cadence == "tick" else POLL_INTERVAL
         self._batches: deque[FeedBatch] = deque()
-        self._ready: deque[Event] = deque()
         self._delivered = 0
         self._last_delivered = 0
         self._next_tick = self._last_read = 0.0
-        self._cursor_store: CursorStore | None = None
         self._opened: _Opened | None = None
-        self._closed = False
-
-    async def __aenter__(self) -> Subscription:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close(failed=kind is not None)
-
-    def __aiter__(self) -> Subscription:
-        return self
 
     async def __anext__(self) -> Event:
         while not self._ready:
@@ -148,11 +120,6 @@ class Subscription:
         """Bytes of dictionaries that were fetched."""
         return self._opened.topic.dictionary_bytes if self._opened is not None else 0
 
-    @property
-    def watermark(self) -> float | None:
-        """The time in seconds up to which all publishers are complete; None while it is unknown."""
-        return self._opened.monitor.watermark(self._opened.reader.decoders) if self._opened is not None else None
-
     async def open(self) -> None:
         """Register the demand and seek to the start position."""
         if self._opened is not None or self._closed:
@@ -182,8 +149,7 @@ class Subscription:
         if opened is None:
             return
         try:
-            if self._cursor_store is not None and not opened.reader.feed.is_fresh:
-                await self._cursor_store.save(self._next_cursor(opened.reader.feed, failed), self._clock.now())
+            await self._save_cursor(failed=failed)
         finally:
             await opened.reader.close()
             await self._unregister(opened.topic, opened.listener)
@@ -205,23 +171,19 @@ class Subscription:
         self._batches.extend(await reader.open(start))
         self._opened = _Opened(topic, listener, reader, shaper, monitor)
         try:
-            await self._deliver_batches(self._opened)
+            if self._batches:
+                await self._deliver_batches(self._opened)
         except BaseException:
             self._opened = None
             await reader.close()
             raise
 
     async def _start_position(self) -> StartPosition:
-        cursor, durable = None, self.request.durable
-        if durable is not None:
-            self._cursor_store, cursor = await CursorStore.open(
-                self._broker, self.topic, durable, every=self._ack_every
-            )
+        cursor = await self._open_cursor(self.topic, self.request.durable)
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._first_offset(span.first, span.last + 1)
-            if self._cursor_store is not None:
-                await self._cursor_store.save(Cursor(first - 1), self._clock.now())
+            await self._write_cursor(Cursor(first - 1))
             return StartPosition(first, self.request.start == "latest")
         if cursor.channel is None and cursor.offset + 1 < span.first:
             self._notify(RETENTION_LOSS)
@@ -238,11 +200,11 @@ class Subscription:
 
     async def _register(self, topic: TopicMetadata) -> Listener:
         """Register the demand, and wait until the registry has applied it."""
-        listener = await self._broker.listen(alive_subject(self.identity), _alive)
+        listener = await answer_probes(self._broker, self.identity)
         try:
             self._last_read = self._clock.now()
             await topic.put_subscription(self._document())
-            tolerances = self.request.tolerances(topic.schema, deciding=True)
+            tolerances = self.request.tolerances(topic.schema, with_predicate=True)
             if not await topic.wait_for_tolerances(tolerances, REGISTRY_TIMEOUT):
                 _log.warning("%s: no answer from the registry; the demand is applied when it runs", self.topic)
         except BaseException:
@@ -286,36 +248,28 @@ class Subscription:
     async def _deliver_batches(self, opened: _Opened) -> None:
         # A batch is removed after it was delivered: the caller may be cancelled while static properties are fetched.
         while self._batches:
-            events = await self._shape(opened, self._batches[0])
+            batch = self._batches[0]
+            decoder = batch.decoder
+            if batch.is_state:
+                events = await self._shape_state(opened, batch)
+            else:
+                if batch.events:
+                    opened.monitor.publishers.add(decoder.publisher)
+                if batch.notices or opened.monitor.checked_bounds.get(decoder.publisher) is not decoder.bound:
+                    opened.monitor.check(batch, on_channel=opened.reader.is_on_channel)
+                events = await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
             self._ready.extend(events)
             self._batches.popleft()
-        if opened.reader.skip and not opened.reader.feed.is_fresh:
-            self._skip_acknowledged(opened.reader)
+        if opened.reader.feed.skip:
+            self._skip_acknowledged(opened.reader.feed)
 
-    async def _shape(self, opened: _Opened, batch: FeedBatch) -> list[Event]:
-        decoder = batch.decoder
-        if batch.is_state:
-            events, repeated = await opened.shaper.shape_state(
-                decoder, batch.events, batch.offset, exactly=batch.exactly
-            )
-            if repeated:
-                opened.reader.feed.log_decoder.include_suppressed(decoder.publisher, repeated)
-            return events
-        if batch.events:
-            opened.monitor.publishers.add(decoder.publisher)
-        if batch.notices:
-            self._batches[0] = batch._replace(notices=[])  # a callback may raise: no notice is sent twice
-            self._send_notices(opened, batch)
-        if opened.monitor.checked_bounds.get(decoder.publisher) is not decoder.bound:
-            opened.monitor.check_bounds(decoder, on_channel=opened.reader.state is FeedState.CHANNEL)
-        return await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
-
-    def _send_notices(self, opened: _Opened, batch: FeedBatch) -> None:
-        for notice in batch.notices:
-            if opened.monitor.is_relevant(notice):
-                if isinstance(notice, Watermark):
-                    opened.monitor.update_watermark(notice, batch.time)
-                self._notify(notice)
+    async def _shape_state(self, opened: _Opened, batch: FeedBatch) -> list[Event]:
+        events, repeated = await opened.shaper.shape_state(
+            batch.decoder, batch.events, batch.offset, exactly=batch.exactly
+        )
+        if repeated:
+            opened.reader.include_suppressed(batch.decoder.publisher, repeated)
+        return events
 
     async def _deliver_predictions(self, opened: _Opened) -> None:
         """Deliver the predicted events of silent sources when a tick is due."""
@@ -327,18 +281,18 @@ class Subscription:
             predicted = opened.monitor.predict_silent(decoder)
             self._ready.extend(await opened.shaper.shape(decoder, predicted))
 
-    def _skip_acknowledged(self, reader: FeedReader) -> None:
+    def _skip_acknowledged(self, feed: Feed) -> None:
         """Drop the events of the first message that were acknowledged before the last stop."""
-        while reader.skip and self._ready:
+        for _ in range(min(feed.skip, len(self._ready))):
             self._ready.popleft()
             self._delivered += 1
-            reader.skip -= 1
-        reader.skip = 0
+        feed.skip = 0
 
-    async def _save_cursor(self) -> None:
-        opened = self._opened
-        if self._cursor_store is not None and opened is not None and not opened.reader.feed.is_fresh:
-            await self._cursor_store.save(opened.reader.feed.cursor(), self._clock.now())
+    async def _save_cursor(self, *, failed: bool = False) -> None:
+        """Write the position up to which all events are acknowledged, once a message was received."""
+        feed = self._opened.reader.feed if self._opened is not None else None
+        if feed is not None and not feed.is_fresh:
+            await self._write_cursor(self._next_cursor(feed, failed))
 
     def _next_cursor(self, feed: Feed, failed: bool) -> Cursor:
         """Return the position after the last message, or within it if not all of its events are acknowledged."""
@@ -363,13 +317,3 @@ class Subscription:
             where=request.where.canonical if request.where is not None else None,
             since=self._clock.now(),
         )
-
-    def _notify(self, notice: Notice) -> None:
-        if not isinstance(notice, Watermark):
-            self.notices.append(notice)
-        if self._on_notice is not None:
-            self._on_notice(notice)
-
-
-async def _alive(subject: str, payload: bytes) -> bytes | None:
-    return b"here"

@@ -1,10 +1,11 @@
-"""Checks that lead to notices: bounds, clocks, watermarks, and the connection to the broker."""
+"""Checks that lead to notices: bounds, clocks, and the connection to the broker."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 
+from thinwire.client.feed import FeedBatch
 from thinwire.client.notices import BoundExceeded, BrokerUnreachable, ClockSkew, Notice
 from thinwire.client.subscription_request import SubscriptionRequest
 from thinwire.codec import EventsMissed, State, StreamDecoder, Watermark
@@ -50,9 +51,10 @@ class OutageMonitor:
 class SubscriptionMonitor:
     """Compares what the publishers of a topic send with what a subscription requested.
 
+    on_notice: called for each notice
     is_resumed: the subscription continues at a cursor, so that events before its first ones can be missed
     publishers: those of which events were received
-    checked_bounds: the last bounds that `check_bounds` has compared, by publisher
+    checked_bounds: the bounds that `check` has compared, by publisher; it is called for others
     """
 
     def __init__(
@@ -63,39 +65,39 @@ class SubscriptionMonitor:
         *,
         is_resumed: bool,
     ) -> None:
-        self._is_resumed = is_resumed
         self._request = request
         self._topic = topic
         self._on_notice = on_notice
-        self._watermarks: dict[str, float] = {}
-        self._skewed: set[str] = set()
+        self._is_resumed = is_resumed
         self.publishers: set[str] = set()
+        self._skewed: set[str] = set()
         self.checked_bounds: dict[str, Mapping[str, float | None]] = {}
-        self._checked: dict[str, tuple[StreamDecoder, int | None, int | None]] = {}
+        self._checked_versions: dict[str, tuple[StreamDecoder, int | None, int | None]] = {}
         self._reported_finer = False
         self._last_ordinals: dict[tuple[object, ...], int] = {}
 
-    def watermark(self, decoders: Mapping[str, StreamDecoder]) -> float | None:
-        """Return the time up to which every publisher is complete; None while it is unknown."""
-        if not decoders or any(name not in self._watermarks for name in decoders):
-            return None
-        return min(self._watermarks[name] for name in decoders)
+    def check(self, batch: FeedBatch, *, on_channel: bool) -> None:
+        """Pass on the notices of a batch, and compare the bounds of its publisher if they have changed."""
+        decoder = batch.decoder
+        while batch.notices:
+            notice = batch.notices.pop(0)  # a callback may raise: no notice is sent twice
+            if isinstance(notice, Watermark) and batch.time is not None:
+                self._check_clock(notice, batch.time)
+            if self._is_relevant(notice):
+                self._on_notice(notice)
+        if self.checked_bounds.get(decoder.publisher) is not decoder.bound and decoder.state is State.READY:
+            self.checked_bounds[decoder.publisher] = decoder.bound
+            self._check_bounds(decoder, on_channel=on_channel)
 
-    def is_relevant(self, notice: Notice) -> bool:
-        """Report whether a notice is about events after the start of the subscription."""
+    def _is_relevant(self, notice: Notice) -> bool:
+        """Return whether a notice is about events after the start of the subscription."""
         if not isinstance(notice, EventsMissed) or notice.first is not None:
             return True
         return self._is_resumed or notice.publisher in self.publishers
 
-    def update_watermark(self, mark: Watermark, stored_at: float | None) -> None:
-        """Record a watermark, and compare the publisher's clock with the broker's.
-
-        stored_at: when the broker stored the message of the publisher; None for a copy that a translator wrote later
-        """
+    def _check_clock(self, mark: Watermark, stored_at: float) -> None:
+        """Compare the clock of a publisher with the broker's, by a message that the publisher has stored."""
         publisher = mark.publisher
-        self._watermarks[publisher] = mark.time
-        if stored_at is None:
-            return
         skew = mark.time - stored_at
         if abs(skew) <= MAX_SKEW:
             self._skewed.discard(publisher)
@@ -104,15 +106,12 @@ class SubscriptionMonitor:
             _log.warning("the clock of publisher %s differs by %.1f s from the broker's: set it (NTP)", publisher, skew)
             self._on_notice(ClockSkew(publisher, skew))
 
-    def check_bounds(self, decoder: StreamDecoder, *, on_channel: bool) -> None:
+    def _check_bounds(self, decoder: StreamDecoder, *, on_channel: bool) -> None:
         """Compare the bounds of a publisher with the tolerances, once for each of its configurations."""
         version = (decoder, decoder.incarnation, decoder.config_version)
-        if decoder.state is not State.READY:
+        if self._checked_versions.get(decoder.publisher) == version:
             return
-        self.checked_bounds[decoder.publisher] = decoder.bound
-        if self._checked.get(decoder.publisher) == version:
-            return
-        self._checked[decoder.publisher] = version
+        self._checked_versions[decoder.publisher] = version
         tolerances = self._request.tolerances(self._topic.schema)
         for property, tolerance in tolerances.items():
             bound = decoder.bound.get(property, 0.0)

@@ -56,7 +56,7 @@ class SubscriptionRequest:
 
     def demand(self) -> Demand:
         """Return the demand in the form that the rules of a publisher use."""
-        exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.deciding)
+        exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.predicate_properties)
         tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
         return Demand(
             tolerance=tolerance,
@@ -65,22 +65,19 @@ class SubscriptionRequest:
         )
 
     @property
-    def deciding(self) -> tuple[str, ...]:
+    def predicate_properties(self) -> tuple[str, ...]:
         """The properties of the predicate. They are exact, whether they are delivered or not."""
         return self.where.names if self.where is not None else ()
 
-    def tolerances(self, schema: Schema, *, deciding: bool = False) -> dict[str, float]:
-        """Return the tolerances of the delivered properties; `deciding`: also of those of the predicate."""
-        demand, others = self.demand(), self.deciding if deciding else ()
+    def tolerances(self, schema: Schema, *, with_predicate: bool = False) -> dict[str, float]:
+        """Return the tolerances of the delivered properties; `with_predicate`: also of those of the predicate."""
+        demand, selected = self.demand(), self.properties
+        others = self.predicate_properties if with_predicate else ()
         return {
             p.name: float(tolerance_of(schema, p, demand))
             for p in schema.wire
-            if self.wants(p.name) or p.name in others
+            if selected is None or p.name in selected or p.name in others
         }
-
-    def wants(self, name: str) -> bool:
-        """Report whether a property is delivered. Dimensions and the time always are."""
-        return self.properties is None or name in self.properties
 
     def check(self, schema: Schema) -> None:
         """Raise DemandError, with the property, for options that do not fit the schema."""

@@ -6,24 +6,19 @@ A watch service evaluates the condition. Requesting a notification acknowledges 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from types import TracebackType
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.cursor import Cursor, CursorStore
-from thinwire.client.notices import Notice
-from thinwire.client.subscription import MAX_NOTICES, POLL_INTERVAL, OnNotice
-from thinwire.client.subscription_monitor import OutageMonitor
+from thinwire.client.consumer import POLL_INTERVAL, Consumer, OnNotice
+from thinwire.client.cursor import Cursor
 from thinwire.client.watch_hit import Hit
 from thinwire.client.watch_reader import WatchReader, WatchRegistration
 from thinwire.clock import Clock
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import ServiceUnavailable, TransportClosed
-from thinwire.filters.composite.condition import Condition
 from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.topics.names import evaluator_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatchOptions
-from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
+from thinwire.topics.watches.watch_quantities import resolve_live
 
 CURSOR = "=watch"
 """prefix of the cursors of durable watches; not a valid topic name"""
@@ -31,12 +26,8 @@ ANSWER_TIMEOUT = 2.0
 NEEDS_SERVICE = "no watch service answers: run `thinwire up --only watches`"
 
 
-class Watch:
-    """Notifications of a watch (`async for`). Created by `Bus.watch`.
-
-    notices: the latest notices
-    identity: the name of this watcher: the durable name if there is one
-    """
+class Watch(Consumer[Hit]):
+    """Notifications of a watch (`async for`). Created by `Bus.watch`."""
 
     def __init__(
         self,
@@ -46,42 +37,19 @@ class Watch:
         options: WatchOptions,
         *,
         identity: str,
-        durable: str | None = None,
-        ack_every: float = 0.2,
-        limit: int = 256,
-        on_notice: OnNotice | None = None,
+        durable: str | None,
+        ack_every: float,
+        limit: int,
+        on_notice: OnNotice | None,
     ) -> None:
+        super().__init__(broker, clock, identity, ack_every=ack_every, limit=limit, on_notice=on_notice)
         self.expression = str(parse_watch(expression))  # raises for an invalid expression
         self.options = options
-        self.identity = identity
         self.durable = durable
-        self.notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._source_text = expression
-        self._broker = broker
-        self._clock = clock
-        self._ack_every = ack_every
-        self._limit = limit
-        self._on_notice = on_notice
-        self._outage = OutageMonitor(broker.url, self._notify)
-        self._resolved: Resolved | None = None
         self._reader: WatchReader | None = None
-        self._cursor_store: CursorStore | None = None
-        self._ready: deque[Hit] = deque()
         self._delivered: Hit | None = None
         self._acknowledged: Hit | None = None
-        self._closed = False
-
-    async def __aenter__(self) -> Watch:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close(failed=kind is not None)
-
-    def __aiter__(self) -> Watch:
-        return self
 
     async def __anext__(self) -> Hit:
         await self.open()
@@ -100,16 +68,11 @@ class Watch:
         return self._delivered
 
     @property
-    def condition(self) -> Condition:
-        """The condition in ticks; available once the watch is open."""
-        if self._resolved is None:
-            raise TransportClosed("this watch is not open: use `async with bus.watch(...)`")
-        return self._resolved.condition
-
-    @property
     def watch(self) -> str:
         """The identifier of the watch: equal for equal conditions with equal options."""
-        return WatchDocument.of(self.expression, self.condition.fingerprint, self.options).watch
+        if self._reader is None:
+            raise TransportClosed("this watch is not open: use `async with bus.watch(...)`")
+        return self._reader.watch
 
     async def open(self) -> None:
         """Resolve the topics and start to read.
@@ -119,7 +82,7 @@ class Watch:
         """
         if self._reader is not None or self._closed:
             return
-        self._resolved = resolved = await resolve_live(self._broker, self._source_text)
+        resolved = await resolve_live(self._broker, self._source_text)
         await asyncio.to_thread(warm_up)
         document = WatchDocument.of(self.expression, resolved.condition.fingerprint, self.options)
         registration = WatchRegistration(
@@ -146,20 +109,16 @@ class Watch:
             return
         last = self._acknowledged if failed or self._delivered is None else self._delivered
         try:
-            if self._cursor_store is not None and last is not None:
-                await self._cursor_store.save(_position_after(last), self._clock.now())
+            if last is not None:
+                await self._write_cursor(_position_after(last))
         finally:
             await self._reader.close()
 
     async def _open_reader(self, reader: WatchReader) -> list[Hit]:
-        cursor = None
-        if self.durable is not None:
-            self._cursor_store, cursor = await CursorStore.open(
-                self._broker, CURSOR, self.durable, every=self._ack_every
-            )
+        cursor = await self._open_cursor(CURSOR, self.durable)
         hits = await reader.open(cursor)
-        if cursor is None and self._cursor_store is not None and self.options.start == "latest" and not hits:
-            await self._cursor_store.save(Cursor(reader.log_end), self._clock.now())
+        if cursor is None and self.options.start == "latest" and not hits:
+            await self._write_cursor(Cursor(reader.log_end))
         return hits
 
     async def _check_service(self, registration: WatchRegistration) -> None:
@@ -173,12 +132,7 @@ class Watch:
     async def _acknowledge(self, reader: WatchReader, hit: Hit) -> None:
         reader.done(hit.position.offset)
         if self._cursor_store is not None and self._cursor_store.is_due(self._clock.now()):
-            await self._cursor_store.save(_position_after(hit), self._clock.now())
-
-    def _notify(self, notice: Notice) -> None:
-        self.notices.append(notice)
-        if self._on_notice is not None:
-            self._on_notice(notice)
+            await self._write_cursor(_position_after(hit))
 
 
 def _position_after(hit: Hit) -> Cursor:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Listener, LogReader
+from thinwire.client.consumer import answer_probes
 from thinwire.client.cursor import Cursor
 from thinwire.client.feed_switch import RETENTION_LOSS
 from thinwire.client.notices import Notice
@@ -25,13 +26,12 @@ from thinwire.errors import (
     WatchFailed,
 )
 from thinwire.filters.composite.feed_sequencer import Delivery, LatePolicy, Order
-from thinwire.topics.names import WATCHES, alive_subject, evaluator_subject, watch_log_of, watch_subject
+from thinwire.topics.names import WATCHES, evaluator_subject, watch_log_of, watch_subject
 from thinwire.topics.watches.watch_documents import (
     MAX_WATCHES,
     WatchDocument,
     WatcherDocument,
     WatchOptions,
-    WatchStart,
     failed_key,
     watch_key,
     watcher_key,
@@ -66,7 +66,7 @@ class WatchRegistration:
         """
         bucket = await self._bucket()
         await self._check_name(bucket)
-        self._listener = await self._broker.listen(alive_subject(self.watcher.identity), _alive)
+        self._listener = await answer_probes(self._broker, self.watcher.identity)
         await bucket.delete(failed_key(self.document.watch))  # of an earlier attempt
         # The watcher first: a service that removes an unused watch looks for watchers afterwards.
         await bucket.put(self.watcher.key, self.watcher.encode())
@@ -115,12 +115,6 @@ class WatchRegistration:
         return await self._broker.bucket(WATCHES)
 
 
-async def forget_watcher(bucket: Bucket, durable: str) -> None:
-    """Remove a durable watcher."""
-    for entry in await bucket.entries(watcher_key("*", durable)):
-        await bucket.delete(entry.key)
-
-
 def make_options(
     max_delay: float, late_policy: LatePolicy, start: Literal["latest", "earliest"] | datetime
 ) -> WatchOptions:
@@ -129,26 +123,19 @@ def make_options(
     >>> make_options(1.0, "drop", "latest").late_policy
     'drop'
     """
-    return WatchOptions(max_delay, late_policy, _start(start))
-
-
-def _start(start: Literal["latest", "earliest"] | datetime) -> WatchStart:
-    if start in ("latest", "earliest"):
-        return cast(WatchStart, start)
-    if not isinstance(start, datetime):
+    if isinstance(start, datetime):
+        if start.tzinfo is None:
+            raise ConfigError("give the start a time zone, such as timezone.utc", start=start)
+        return WatchOptions(max_delay, late_policy, start.timestamp())
+    if start not in ("latest", "earliest"):
         raise ConfigError("start is 'latest', 'earliest' or a datetime", start=start)
-    if start.tzinfo is None:
-        raise ConfigError("start needs a time zone, such as timezone.utc", start=start)
-    return start.timestamp()
-
-
-async def _alive(subject: str, payload: bytes) -> bytes | None:
-    return b"here"
+    return WatchOptions(max_delay, late_policy, start)
 
 
 class WatchReader:
     """Reads the notifications of one watch from a position on.
 
+    watch: the identifier of the watch
     log_end: offset of the last record when a new watcher started; limit: records that are fetched ahead
     """
 
@@ -166,7 +153,7 @@ class WatchReader:
         self._condition = resolved.condition
         self._hits = HitMaker(resolved.condition, resolved.topics)
         self._registration = registration
-        self._watch = registration.document.watch
+        self.watch = registration.document.watch
         self._limit = limit
         self._on_notice = on_notice
         self._reader: LogReader | None = None
@@ -222,7 +209,7 @@ class WatchReader:
         deadline = loop.time() + START_TIMEOUT
         while loop.time() < deadline:
             with suppress(ServiceUnavailable, BrokerUnavailable):
-                await self._broker.request(evaluator_subject(self._watch), b"", timeout=1.0)
+                await self._broker.request(evaluator_subject(self.watch), b"", timeout=1.0)
                 return True
             await self._registration.renew()
             await asyncio.sleep(RETRY)
@@ -231,7 +218,7 @@ class WatchReader:
     async def _resume(self, cursor: Cursor) -> list[Hit]:
         """Continue after the last notification acknowledged."""
         try:
-            span = await self._broker.span(watch_log_of(self._watch))
+            span = await self._broker.span(watch_log_of(self.watch))
         except UnknownLog:
             detail = "its log was deleted: remove the durable name with `bus.forget_watch`, or use another"
             raise WatchFailed(detail, durable=self._registration.watcher.identity) from None
@@ -246,10 +233,10 @@ class WatchReader:
 
     async def _start(self) -> list[Hit]:
         """Start a new watcher with the current values of the watch, or with its first notification."""
-        document, log = self._registration.document, WatchLog(self._broker, self._watch)
+        document, log = self._registration.document, WatchLog(self._broker, self.watch)
         self._number, self._skip = None, 0
         if document.start != "latest":
-            await self._read_from((await self._broker.span(watch_log_of(self._watch))).first)
+            await self._read_from((await self._broker.span(watch_log_of(self.watch))).first)
             return []
         progress = await log.recover(document.fingerprint)
         state = progress.state if progress is not None else None
@@ -267,9 +254,9 @@ class WatchReader:
         self._offset = first - 1
         if self._reader is not None:
             await self._reader.close()
-        subjects = [watch_subject(self._watch)]
+        subjects = [watch_subject(self.watch)]
         self._reader = await self._broker.read(
-            watch_log_of(self._watch), first=first, subjects=subjects, max_unacknowledged=self._limit
+            watch_log_of(self.watch), first=first, subjects=subjects, max_unacknowledged=self._limit
         )
 
     async def _check(self) -> list[Hit]:
@@ -292,7 +279,7 @@ class WatchReader:
 
     async def _is_log_replaced(self) -> bool:
         try:
-            return (await self._broker.span(watch_log_of(self._watch))).last < self._offset
+            return (await self._broker.span(watch_log_of(self.watch))).last < self._offset
         except UnknownLog:
             return True
 

@@ -16,7 +16,7 @@ import thinwire as tw
 from thinwire.analysis.json_baseline import compact_json
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol_overhead import link_bytes
-from thinwire.client.local_services import run_registry
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.codec import EventsMissed, Watermark
 from thinwire.demo.delivery_check import DeliveryCheck
@@ -76,7 +76,7 @@ class DemoRegistryRole(DemoRole):
 
     async def open(self) -> None:
         broker, _ = await open_broker(read_url(self.url), {}, self._stack)
-        self._tasks.append(await run_registry(broker, WallClock(), self._stack))
+        self._tasks.append(await run_service("registry", broker, WallClock(), self._stack))
 
 
 class DemoTranslatorRole(DemoRole):

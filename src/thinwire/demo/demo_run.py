@@ -21,7 +21,7 @@ import thinwire as tw
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
-from thinwire.client import Bus
+from thinwire.client.bus import Bus
 from thinwire.demo.demo_scenario import (
     PLANTS,
     SCHEMA,

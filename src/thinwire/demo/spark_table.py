@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.proxy import Proxy
-from thinwire.client import Bus
+from thinwire.client.bus import Bus
 from thinwire.codec.arrow_columns import arrow_schema
 from thinwire.codec.interned_values import source_text
 from thinwire.codec.record_batch_builder import value_at

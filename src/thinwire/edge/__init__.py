@@ -2,7 +2,7 @@
 
 from thinwire.edge.assignment import apply, store_model, withdraw
 from thinwire.edge.controller import Controller
-from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeReport, EdgeTopic, Seen
+from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeReport, EdgeTopic, TopicMeasurements
 from thinwire.edge.edge_host import EdgeHost
 from thinwire.edge.edge_messages import EdgeMessage, EdgePublisher, read_edge
 from thinwire.edge.latency_report import EdgeReporter
@@ -17,7 +17,7 @@ __all__ = [
     "EdgeReport",
     "EdgeReporter",
     "EdgeTopic",
-    "Seen",
+    "TopicMeasurements",
     "apply",
     "read_edge",
     "store_model",

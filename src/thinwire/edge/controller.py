@@ -22,7 +22,6 @@ from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_model import LatencyFeedback
 from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy
 from thinwire.services.service_base import loop_time
-from thinwire.topics.bucket_follower import leased
 from thinwire.topics.leases import Lease, Leases
 
 LEADER = "edge"
@@ -82,7 +81,7 @@ class Controller(LeasedService[Leadership]):
     k: topics on a host, at most
     tick: seconds between two decisions
     pause: seconds between two moves
-    save: also move topics in order to empty hosts
+    empty_hosts: also move topics so that fewer hosts are needed
     moved: the topics that were moved, with their new hosts
     lacks_host: no feasible move restores the latency limits; a new host is used as soon as it starts
     """
@@ -97,14 +96,13 @@ class Controller(LeasedService[Leadership]):
         term: float = TERM,
         tick: float = 1.0,
         pause: float = 6.0,
-        save: bool = False,
+        empty_hosts: bool = False,
     ) -> None:
-        self.tick, self.pause, self.save, self.k = tick, pause, save, k
+        self.tick, self.pause, self.empty_hosts, self.k = tick, pause, empty_hosts, k
         self.moved: list[tuple[str, str]] = []
         self.lacks_host = False
         self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
-        more = {EDGE_LEADER: lambda: leased(leaders)}
-        self._state = EdgeState(broker, self._hosts, with_reports=True, more=more)
+        self._state = EdgeState(broker, self._hosts, leaders)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
         self._lease_policy = LeaderLeasePolicy(self.name, leaders)
         self._feedback = LatencyFeedback(model)
@@ -135,21 +133,21 @@ class Controller(LeasedService[Leadership]):
         now = loop_time()
         view = self._monitor.view(self._hosts.running_instances(now), now)
         violated = self._monitor.find_violated(now)
-        homeless = {topic for topic in view.topics if view.at.get(topic) not in view.hosts} - view.pinned
-        if violated or homeless:
+        unplaced = view.unplaced()
+        if violated or unplaced:
             self._calm_since = now
         else:
             self.lacks_host = False
             self._adjust_model(view, now)
-        if now < self._paused_until and not homeless:
+        if now < self._paused_until and not unplaced:
             return
         decider = MoveDecider(self._feedback.model, self.k)
-        if violated or homeless:
+        if violated or unplaced:
             persistent = self._monitor.find_persistent(now)
             moves = decider.find_moves(view, violated, persistent)
             self._report_shortage(persistent if not moves else set(), now)
             await self._move(lease, moves)
-        elif self.save and now - self._calm_since >= CALM_PERIOD:
+        elif self.empty_hosts and now - self._calm_since >= CALM_PERIOD:
             await self._move(lease, decider.find_savings(view))
 
     def _report_shortage(self, topics: set[str], now: float) -> None:

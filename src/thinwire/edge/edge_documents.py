@@ -35,7 +35,7 @@ from thinwire.topics.document_fields import (
     refuse,
     whole,
 )
-from thinwire.topics.names import check_name_token, check_topic
+from thinwire.topics.names import check_topic
 
 MAX_MEMORY = 1 << 20
 """megabytes of a worker"""
@@ -124,7 +124,7 @@ class Assignment(Document):
 
 
 @dataclass(frozen=True)
-class Seen(Document):
+class TopicMeasurements(Document):
     """Measurements of one topic by a host or a subscriber.
 
     p90: latency in seconds that 90% of the messages did not exceed, waiting ones included; None without messages
@@ -150,7 +150,7 @@ class EdgeReport(Document):
 
     name: Token
     beat: Count
-    topics: Annotated[Mapping[str, Seen], mapping_of(nested(Seen))]
+    topics: Annotated[Mapping[str, TopicMeasurements], mapping_of(nested(TopicMeasurements))]
 
 
 def _check_load(document: EdgeTopic | EdgeHostDocument) -> None:
@@ -187,13 +187,8 @@ def edge_subject(topic: str, writer: str = "*", *, near: bool = False) -> str:
     return f"tw.{'near' if near else 'edge'}.{check_topic(topic)}.{writer}"
 
 
-def check_publisher_name(publisher: str) -> str:
-    """Return a valid publisher name; such a name never equals a name of `writer_of`."""
-    return check_name_token(publisher, "publisher")
-
-
 def writer_of(topic: str) -> str:
-    """Return the publisher name of the processing function of a topic."""
+    """Return the publisher name of the processing function of a topic; no other publisher can have this name."""
     return "~" + topic.replace(".", "~")
 
 

@@ -36,11 +36,11 @@ from thinwire.edge.edge_documents import (
     host_key,
 )
 from thinwire.edge.edge_state import EdgeState
-from thinwire.edge.result_log import EdgeLetters
 from thinwire.edge.topic_processor import TopicProcessor
 from thinwire.edge.topic_worker import ProcessWorker, TopicWorker
 from thinwire.errors import TransportError
 from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy, choose_instance
+from thinwire.topics.dead_letters import DeadLetters
 from thinwire.topics.leases import Lease, Leases
 
 TAKEOVER_TERMS = 3.0
@@ -112,14 +112,14 @@ class EdgeHost(LeasedService[TopicProcessor]):
         self._lease_policy = AssignedLeasePolicy(about.name, leases, self._state)
         self.about, self.near, self.path, self.report = about, near, tuple(path), report
         self._create_worker = worker or self._create_process_worker
-        self._letters = EdgeLetters(broker, about.name)
+        self._letters = DeadLetters(broker, about.name)
         self._reports = 0
 
     def _tasks(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         return {**super()._tasks(), "reports": self._report_all()}
 
     def _needed_topics(self) -> set[str]:
-        return {topic for topic in self._state.needed() if self._is_reachable(self._state.topics[topic])}
+        return {topic for topic in self._state.assigned_topics() if self._is_reachable(self._state.topics[topic])}
 
     def _is_reachable(self, document: EdgeTopic) -> bool:
         """Return whether this host can read the input log. One that stays at a host is readable there only."""

@@ -17,8 +17,9 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge.edge_documents import check_publisher_name, edge_log, edge_subject
+from thinwire.edge.edge_documents import edge_log, edge_subject
 from thinwire.errors import ConfigError, CorruptFrame
+from thinwire.topics.names import check_name_token
 
 VERSION = 1
 MAX_ID = 200
@@ -73,7 +74,7 @@ class EdgePublisher:
     """
 
     def __init__(self, broker: Broker, topic: str, publisher: str, *, near: bool = False) -> None:
-        self.topic, self.publisher, self.near = topic, check_publisher_name(publisher), near
+        self.topic, self.publisher, self.near = topic, check_name_token(publisher, "publisher"), near
         self._broker = broker
         self._log = edge_log(topic, near=near)
         self._opened = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from thinwire.brokers.protocol import NOTHING, Broker, BucketEntry
 from thinwire.edge.edge_documents import (
     ASSIGNMENT,
     EDGE,
+    EDGE_LEADER,
     EDGE_LEASES,
     EDGE_REPORTS,
     Assignment,
@@ -19,7 +20,7 @@ from thinwire.edge.edge_documents import (
     EdgeTopic,
 )
 from thinwire.errors import RegistryError
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.leases import Leases
 
 _log = logging.getLogger("thinwire.edge")
@@ -32,18 +33,11 @@ class EdgeState(BucketFollower):
 
     topics, hosts, models: by name
     assignment, revision: the assignment and its bucket revision
-    reports: the last report of each reporter and its arrival by the clock of the event loop; only with `with_reports`
-    more: handlers of other buckets
+    leases: of the topics, held by hosts; leaders: the leases of controllers, which a controller follows
+    reports: at a controller, the last report of each reporter and its arrival by the clock of the event loop
     """
 
-    def __init__(
-        self,
-        broker: Broker,
-        leases: Leases,
-        *,
-        with_reports: bool = False,
-        more: Mapping[str, Callable[[], BucketHandler]] | None = None,
-    ) -> None:
+    def __init__(self, broker: Broker, leases: Leases, leaders: Leases | None = None) -> None:
         self.topics: dict[str, EdgeTopic] = {}
         self.hosts: dict[str, EdgeHostDocument] = {}
         self.models: dict[str, bytes] = {}
@@ -52,13 +46,13 @@ class EdgeState(BucketFollower):
         self.reports: dict[str, tuple[EdgeReport, float]] = {}
         handlers: dict[str, Callable[[], BucketHandler]] = {
             EDGE: self._edge_handler,
-            EDGE_LEASES: lambda: leased(leases),
-            **({EDGE_REPORTS: self._report_handler} if with_reports else {}),
-            **(more or {}),
+            EDGE_LEASES: lease_handler(leases),
         }
+        if leaders is not None:
+            handlers |= {EDGE_REPORTS: self._report_handler, EDGE_LEADER: lease_handler(leaders)}
         super().__init__(broker, handlers, _log, quiet=(EDGE_LEASES, EDGE_REPORTS))
 
-    def needed(self) -> set[str]:
+    def assigned_topics(self) -> set[str]:
         """Return the topics that are assigned to a host."""
         return self.topics.keys() & self.assignment.hosts.keys()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thinwire.edge.edge_documents import EdgeReport, EdgeTopic, Seen
+from thinwire.edge.edge_documents import EdgeReport, EdgeTopic, TopicMeasurements
 from thinwire.edge.edge_state import EdgeState
 from thinwire.placement import Host, MonotoneModel, TopicLoad
 from thinwire.placement.load_balance import SHARPNESS
@@ -45,6 +45,10 @@ class EdgeView:
     at: Mapping[str, str]
     pinned: frozenset[str] = frozenset()
 
+    def unplaced(self) -> set[str]:
+        """Return the topics without a running host that may be moved."""
+        return {topic for topic in self.topics if self.at.get(topic) not in self.hosts} - self.pinned
+
     def placed(self) -> Placement:
         """Return the topics of every running host."""
         return {host: tuple(sorted(t for t in self.topics if self.at.get(t) == host)) for host in self.hosts}
@@ -65,7 +69,7 @@ class MoveDecider:
         placed = view.placed()
         if not placed:
             return {}
-        self._place_homeless(view, placed)
+        self._place_unplaced(view, placed)
         overloaded = {
             host
             for host in {view.at.get(topic, "") for topic in violated} & placed.keys()
@@ -103,10 +107,9 @@ class MoveDecider:
     def _exceeds_limit(self, view: EdgeView, placed: Placement, host: str) -> bool:
         return bool(self.latency_ratios(view, host, placed[host]).max(initial=0.0) > 1)
 
-    def _place_homeless(self, view: EdgeView, placed: Placement) -> None:
+    def _place_unplaced(self, view: EdgeView, placed: Placement) -> None:
         """Place topics without a running host, the heaviest first; on a full host if there is no other."""
-        homeless = [t for t in view.topics if view.at.get(t) not in placed and t not in view.pinned]
-        for topic in sorted(homeless, key=lambda name: (-view.topics[name].load, name)):
+        for topic in sorted(view.unplaced(), key=lambda name: (-view.topics[name].load, name)):
             candidates = [host for host in placed if len(placed[host]) < self.k] or list(placed)
             best = min(candidates, key=lambda host: (self._added_cost(view, placed, host, topic), host))
             placed[best] = (*placed[best], topic)
@@ -169,6 +172,8 @@ MIN_RATE = 0.01
 SIGNIFICANCE = 4.0
 """standard deviations from the expected number of messages that count as a change; with three, one of many topics would
 seem to have changed every few minutes"""
+VIOLATED_AFTER = 2.0
+"""seconds that a limit must be exceeded before the controller reacts"""
 PERSISTENT_AFTER = 15.0
 """seconds after which a violation is not explained by a backlog"""
 MAX_REPORT_AGE = 5.0
@@ -176,13 +181,9 @@ MAX_REPORT_AGE = 5.0
 
 
 class EdgeMonitor:
-    """The edge as hosts and subscribers report it.
+    """The edge as hosts and subscribers report it."""
 
-    timeout: seconds that a limit must be violated before the controller reacts
-    """
-
-    def __init__(self, state: EdgeState, timeout: float = 2.0) -> None:
-        self.timeout = timeout
+    def __init__(self, state: EdgeState) -> None:
         self._state = state
         self._violated_since: dict[str, float] = {}
 
@@ -191,17 +192,17 @@ class EdgeMonitor:
         state = self._state
         hosts = {name: state.hosts[name].placed for name in sorted(running & state.hosts.keys())}
         measured = self.measurements(now)
-        needed = state.needed()
+        assigned = state.assigned_topics()
         topics = {
             name: _measured_load(state.topics[name], measured.get(name), self._host(name, hosts))
-            for name in sorted(needed)
+            for name in sorted(assigned)
         }
-        pinned = frozenset(name for name in needed if state.topics[name].host)
+        pinned = frozenset(name for name in assigned if state.topics[name].host)
         return EdgeView(topics, hosts, dict(state.assignment.hosts), pinned)
 
-    def measurements(self, now: float) -> dict[str, Seen]:
+    def measurements(self, now: float) -> dict[str, TopicMeasurements]:
         """Return the measurements of each topic by its host, with the worst p90 of all reports."""
-        found: dict[str, Seen] = {}
+        found: dict[str, TopicMeasurements] = {}
         reports = self._state.reports.items()
         fresh = {name: report for name, (report, received) in reports if now - received < MAX_REPORT_AGE}
         for topic, host in self._state.assignment.hosts.items():
@@ -210,14 +211,14 @@ class EdgeMonitor:
         return found
 
     def find_violated(self, now: float) -> set[str]:
-        """Return the topics whose limit has been violated for `timeout` seconds. Call it at every decision."""
+        """Return the topics whose limit has been exceeded for `VIOLATED_AFTER` seconds. Call it at every decision."""
         violated = {
             topic
             for topic, measured in self.measurements(now).items()
             if topic in self._state.topics and (measured.p90 or 0.0) > self._state.topics[topic].promise
         }
         self._violated_since = {topic: self._violated_since.get(topic, now) for topic in violated}
-        return {topic for topic, since in self._violated_since.items() if now - since >= self.timeout}
+        return {topic for topic, since in self._violated_since.items() if now - since >= VIOLATED_AFTER}
 
     def find_persistent(self, now: float) -> set[str]:
         """Return the topics whose limit has been violated for longer than a backlog explains."""
@@ -227,7 +228,7 @@ class EdgeMonitor:
         return hosts.get(self._state.assignment.hosts.get(topic, ""))
 
 
-def _measured_load(document: EdgeTopic, measured: Seen | None, host: Host | None) -> TopicLoad:
+def _measured_load(document: EdgeTopic, measured: TopicMeasurements | None, host: Host | None) -> TopicLoad:
     topic = document.placed
     if measured is None or host is None:
         return topic

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,6 @@ from thinwire.placement import Host, MonotoneModel, TopicLoad
 MAX_BYTES = 32 << 20
 DEFAULT_MODEL = "latency_model.json"
 """model trained on simulated hosts, shipped with the package"""
-
-
 PROCESSING = {field.name for field in fields(EdgeTopic)} - {"topic"}
 """fields of a topic beside its name; `thinwire place apply` uses those about processing"""
 
@@ -50,16 +48,6 @@ def read_hosts(path: Path) -> list[Host]:
     return [Host(**entry) for entry in _entries(path, "host", {field.name for field in fields(Host)}, ("name",))]
 
 
-def host_text(host: Host) -> str:
-    """Return a host as an entry of a hosts file.
-
-    >>> print(host_text(Host("box", cores=2)).splitlines()[:3])
-    ['[[host]]', 'name = "box"', 'cores = 2']
-    """
-    known = {name: value for name, value in asdict(host).items() if value is not None}
-    return "".join(["[[host]]\n", *(f"{name} = {json.dumps(value)}\n" for name, value in known.items())])
-
-
 def select_hosts(hosts: Sequence[Host], names: Sequence[str]) -> list[Host]:
     """Return the hosts with these names; all hosts if there are no names."""
     known = {host.name: host for host in hosts}
@@ -76,13 +64,6 @@ def read_model(path: Path | None) -> MonotoneModel:
     if not isinstance(document, Mapping):
         raise ConfigError("a model is a JSON object", model=str(path))
     return MonotoneModel.from_document(document)
-
-
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON file; a reader sees the old content or all of the new one."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
 
 
 def read_json(path: Path) -> Any:

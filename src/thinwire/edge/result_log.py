@@ -1,4 +1,4 @@
-"""Stored results of an edge topic: the result log, the position in the input log, and dead letters.
+"""Stored results of an edge topic: the result log, and the position in the input log.
 
 Results are appended by a `FencedWriter`, so a host that lost the topic's lease is refused. Each result contains the
 offset of its input message, and the next host resumes after the last one: a message may be processed twice, its result
@@ -7,26 +7,18 @@ is stored once.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Retention
-from thinwire.edge.edge_documents import EDGE_POSITIONS, EdgeTopic, edge_log, edge_subject, writer_of
+from thinwire.brokers.protocol import NOTHING, Broker, Bucket
+from thinwire.edge.edge_documents import EDGE_POSITIONS, edge_log, edge_subject, writer_of
 from thinwire.edge.edge_messages import EdgeMessage
-from thinwire.edge.topic_worker import WorkerOutcome
-from thinwire.errors import Conflict, CorruptFrame, Superseded, TransportError
+from thinwire.errors import Conflict, CorruptFrame, Superseded
 from thinwire.topics.document import Document
 from thinwire.topics.document_fields import Count
 from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
-from thinwire.topics.names import DEAD_LOG, dead_subject
 
-MAX_BODY = 16_384
-"""characters of a message that a dead letter contains"""
-MAX_LETTERS = 10_000
-"""dead letters that retention keeps, of all topics together"""
-LETTER_TIMEOUT = 5.0
 MAX_IDS = 4096
 """message ids per topic that are remembered to detect duplicates"""
 MAX_READ_BACK = 1024
@@ -34,35 +26,6 @@ MAX_READ_BACK = 1024
 READ_TIMEOUT = 10.0
 
 _log = logging.getLogger("thinwire.edge")
-
-
-class EdgeLetters:
-    """Stores the messages that a host could not process, with the reason.
-
-    For a topic whose messages stay at their host the letter contains neither message nor reason.
-    """
-
-    def __init__(self, broker: Broker, host: str) -> None:
-        self.host = host
-        self._broker = broker
-
-    async def store(self, topic: EdgeTopic, offset: int, identity: str, body: bytes, outcome: WorkerOutcome) -> None:
-        """Store a message with the reason. A failure to store it is logged."""
-        letter = {
-            "topic": topic.topic,
-            "publisher": self.host,
-            "error": outcome.kind,
-            "reason": "" if topic.near else outcome.body.decode("utf-8", "replace"),
-            "offset": offset,
-            "id": identity,
-            "event": "stays at its host" if topic.near else body.decode("utf-8", "replace")[:MAX_BODY],
-        }
-        try:
-            await self._broker.ensure_log(DEAD_LOG, ["tw.dead.>"], Retention(max_messages=MAX_LETTERS))
-            subject = dead_subject(topic.topic)
-            await self._broker.append(DEAD_LOG, subject, json.dumps(letter).encode(), timeout=LETTER_TIMEOUT)
-        except TransportError as problem:
-            _log.warning("cannot store a dead letter of topic %s: %s", topic.topic, problem)
 
 
 class ResultWriter:
@@ -81,7 +44,6 @@ class ResultWriter:
             superseded=lambda _: Superseded("another host has written results", topic=topic),
             on_retry=RetryWarnings(_log, lambda: f"cannot write results of topic {topic}"),
             always_fenced=True,
-            allow_truncated=False,
         )
 
     async def open(self) -> int:

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
-from thinwire.edge.edge_documents import EdgeTopic, Seen, edge_log, edge_subject
+from thinwire.edge.edge_documents import EdgeTopic, TopicMeasurements, edge_log, edge_subject
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.latency_report import LatencyMeter, RateMeter
-from thinwire.edge.result_log import EdgeLetters, EdgePosition, ResultWriter
+from thinwire.edge.result_log import EdgePosition, ResultWriter
 from thinwire.edge.topic_worker import TopicWorker, WorkerOutcome
 from thinwire.errors import CorruptFrame, PayloadTooLarge
+from thinwire.topics.dead_letters import DeadLetters
 from thinwire.topics.leases import Lease
 
 POLL_INTERVAL = 0.2
@@ -26,19 +27,19 @@ class TopicProcessor:
     """The work on one topic under a lease.
 
     source: broker with the input log
-    home: broker of the hub, with results, positions and leases
+    hub: broker with results, positions and leases
     """
 
     def __init__(
-        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: EdgeLetters
+        self, source: Broker, hub: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: DeadLetters
     ) -> None:
         self.document = document
         self.times, self.rate = LatencyMeter(), RateMeter()
         self.done = self.failed = self.repeated = self.backlog = 0
         self._source, self._lease = source, lease
         self._worker, self._letters = worker, letters
-        self._results = ResultWriter(home, document.topic, document.output)
-        self._position = EdgePosition(home, document.topic, lease.epoch)
+        self._results = ResultWriter(hub, document.topic, document.output)
+        self._position = EdgePosition(hub, document.topic, lease.epoch)
         self._storing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._current_due: float | None = None
@@ -51,11 +52,18 @@ class TopicProcessor:
         """End `run` after the current message."""
         self._stopping.set()
 
-    def measurements(self, now: float) -> Seen:
+    def measurements(self, now: float) -> TopicMeasurements:
         """Return the recent measurements."""
-        interval, rate = self.times.interval(now), self.rate.rate
-        p90 = self.times.p90(now, self._current_due)
-        return Seen(p90, rate, interval, self.backlog, self.done, self.failed, self.repeated, self.rate.span)
+        return TopicMeasurements(
+            p90=self.times.p90(now, self._current_due),
+            rate=self.rate.rate,
+            interval=self.times.interval(now),
+            backlog=self.backlog,
+            done=self.done,
+            failed=self.failed,
+            repeated=self.repeated,
+            span=self.rate.span,
+        )
 
     async def sample_log(self, now: float) -> None:
         """Sample the end of the input log for rate and backlog."""
@@ -116,7 +124,7 @@ class TopicProcessor:
         self._current_due = message.due
         outcome = await self._worker.process(message.body, self.document.seconds)
         self._current_due = None
-        self.times.observe(message.due, outcome.start, outcome.end, outcome.cpu)
+        self.times.observe(message.due, outcome.end, outcome.cpu)
         return outcome
 
     async def _store(self, offset: int, message: EdgeMessage, outcome: WorkerOutcome) -> None:
@@ -132,10 +140,22 @@ class TopicProcessor:
         except PayloadTooLarge as problem:
             outcome = replace(outcome, kind="garbage", body=str(problem).encode())
         if outcome.has_failed:
-            await self._letters.store(self.document, offset, identity, message.body, outcome)
+            await self._store_dead_letter(offset, identity, message.body, outcome)
         self.failed += outcome.has_failed
         self.done += not outcome.has_failed
         self._position.offset = offset
+
+    async def _store_dead_letter(self, offset: int, identity: str, body: bytes, outcome: WorkerOutcome) -> None:
+        """Store a message that could not be processed; neither message nor reason if it must stay at its host."""
+        near = self.document.near
+        await self._letters.store(
+            self.document.topic,
+            reason="" if near else outcome.body.decode("utf-8", "replace"),
+            error=outcome.kind,
+            event="stays at its host" if near else body.decode("utf-8", "replace"),
+            offset=offset,
+            id=identity,
+        )
 
     async def _wait_until_stored(self) -> None:
         task, self._storing = self._storing, None

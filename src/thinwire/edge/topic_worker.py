@@ -7,13 +7,14 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from thinwire.edge import worker_process as inside
+from thinwire.edge import worker_process
 from thinwire.errors import FunctionUnusable
 
 LOAD_TIMEOUT = 60.0
@@ -27,11 +28,11 @@ _log = logging.getLogger("thinwire.edge")
 
 Kind = Literal["result", "nothing", "raised", "garbage", "memory", "hung", "died"]
 _KINDS: dict[int, Kind] = {
-    inside.RESULT: "result",
-    inside.NOTHING: "nothing",
-    inside.RAISED: "raised",
-    inside.GARBAGE: "garbage",
-    inside.MEMORY: "memory",
+    worker_process.RESULT: "result",
+    worker_process.NOTHING: "nothing",
+    worker_process.RAISED: "raised",
+    worker_process.GARBAGE: "garbage",
+    worker_process.MEMORY: "memory",
 }
 
 
@@ -86,7 +87,6 @@ class ProcessWorker:
         self.megabytes = megabytes
         self.path = tuple(path)
         self.model = model
-        self.starts = 0
         self._loaded_model: bytes | None = None
         self._rejected_model: bytes | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -103,7 +103,9 @@ class ProcessWorker:
         self._process = await self._spawn()
         try:
             async with asyncio.timeout(LOAD_TIMEOUT):
-                status, outcome = await self._read_answer()
+                outcome = await self._read_answer()
+            if outcome.kind == "raised":
+                raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
         except (TimeoutError, asyncio.IncompleteReadError):
             await self.close()
             raise FunctionUnusable(
@@ -112,14 +114,11 @@ class ProcessWorker:
         except BaseException:
             await self.close()
             raise
-        if status == inside.RAISED:
-            await self.close()
-            raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
 
     async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         await self.start()
         await self._load_model(seconds)
-        return await self._exchange(inside.MESSAGE, body, seconds)
+        return await self._exchange(worker_process.MESSAGE, body, seconds)
 
     async def close(self) -> None:
         """Kill the process."""
@@ -131,7 +130,7 @@ class ProcessWorker:
         if model is None or model in (self._loaded_model, self._rejected_model):
             return
         self._rejected_model = model
-        outcome = await self._exchange(inside.MODEL, model, seconds)
+        outcome = await self._exchange(worker_process.MODEL, model, seconds)
         if outcome.has_failed:
             _log.warning("function %s rejects its model: %s", self.function, outcome.body.decode("utf-8", "replace"))
             await self.start()
@@ -140,16 +139,16 @@ class ProcessWorker:
 
     async def _exchange(self, kind: int, body: bytes, seconds: float) -> WorkerOutcome:
         """Send a request and return the answer, or how the process failed."""
-        started = inside.now()
+        started = time.time()
         try:
             async with asyncio.timeout(seconds):
                 return await self._request(kind, body)
         except TimeoutError:
             await self.close()
-            return WorkerOutcome("hung", f"no answer in {seconds:g} s".encode(), started, inside.now(), seconds)
+            return WorkerOutcome("hung", f"no answer in {seconds:g} s".encode(), started, time.time(), seconds)
         except (asyncio.IncompleteReadError, OSError):
             code = await self._reap()
-            return WorkerOutcome("died", f"process ended with code {code}".encode(), started, inside.now(), 0.0)
+            return WorkerOutcome("died", f"process ended with code {code}".encode(), started, time.time(), 0.0)
         except BaseException:
             await self.close()  # an interrupted exchange cannot be resumed
             raise
@@ -157,27 +156,26 @@ class ProcessWorker:
     async def _request(self, kind: int, body: bytes) -> WorkerOutcome:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(inside.REQUEST.pack(kind, len(body)) + body)
+        self._process.stdin.write(worker_process.REQUEST.pack(kind, len(body)) + body)
         await self._process.stdin.drain()
-        _, outcome = await self._read_answer()
+        outcome = await self._read_answer()
         if outcome.kind == "memory":
             await self.close()
         return outcome
 
-    async def _read_answer(self) -> tuple[int, WorkerOutcome]:
+    async def _read_answer(self) -> WorkerOutcome:
         assert self._process is not None
         assert self._process.stdout is not None
-        head = await self._process.stdout.readexactly(inside.ANSWER.size)
-        status, start, end, cpu, length = inside.ANSWER.unpack(head)
+        head = await self._process.stdout.readexactly(worker_process.ANSWER.size)
+        status, start, end, cpu, length = worker_process.ANSWER.unpack(head)
         if length > MAX_RESULT:
             await self.close()
             reason = f"result of {length} bytes is above the limit of {MAX_RESULT}"
-            return status, WorkerOutcome("garbage", reason.encode(), start, end, cpu)
+            return WorkerOutcome("garbage", reason.encode(), start, end, cpu)
         body = await self._process.stdout.readexactly(length)
-        return status, WorkerOutcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
+        return WorkerOutcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
-        self.starts += 1
         self._loaded_model = None
         folders = [*self.path, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {name: value for name, value in os.environ.items() if name not in PRIVATE_VARIABLES}
@@ -185,7 +183,7 @@ class ProcessWorker:
             environment["PYTHONPATH"] = os.pathsep.join(folders)
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            str(Path(inside.__file__)),
+            str(Path(worker_process.__file__)),
             self.function,
             str(self.megabytes),
             str(os.getpid()),

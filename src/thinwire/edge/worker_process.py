@@ -1,7 +1,8 @@
 """The worker process: runs one function, one message at a time. Run as a script; it imports nothing of thinwire.
 
-Requests arrive on standard input. Answers go to what was standard output; the function's own output goes to standard
-error, the log of the host. The process ends with its host: by signal on Linux, elsewhere at the end of its input.
+Requests are read from standard input, answers are written to standard output. What the function prints is redirected to
+standard error, which is the log of the host. The process ends with its host: by a signal on Linux, elsewhere at the end
+of its input.
 
     request:  kind (1 byte: a message or a model), length (4), body
     answer:   status (1), start, end, processor seconds (8 each), length (4), body
@@ -42,24 +43,20 @@ def main() -> None:
     try:
         module_name, _, function_name = function.partition(":")
         module = import_module(module_name)
-        functions = {MESSAGE: getattr(module, function_name), MODEL: getattr(module, "learned", _ignore_model)}
+        functions = {MESSAGE: getattr(module, function_name), MODEL: getattr(module, "learned", lambda model: None)}
     except BaseException as problem:
-        _answer(answers, RAISED, now(), 0.0, _reason(problem))
+        _answer(answers, RAISED, time.time(), 0.0, _reason(problem))
         return
     _limit_memory(megabytes)
-    _answer(answers, NOTHING, now(), 0.0, b"")
+    _answer(answers, NOTHING, time.time(), 0.0, b"")
     _serve(functions, sys.stdin.buffer, answers)
-
-
-def _ignore_model(model: bytes) -> None:
-    """Used if the module has no function `learned`."""
 
 
 def _serve(functions: Mapping[int, Any], requests: BinaryIO, answers: BinaryIO) -> None:
     while len(head := requests.read(REQUEST.size)) == REQUEST.size:
         kind, length = REQUEST.unpack(head)
         body = requests.read(length)
-        start, cpu = now(), time.process_time()
+        start, cpu = time.time(), time.process_time()
         try:
             status, result = _encode(functions[kind](body))
         except MemoryError:
@@ -86,13 +83,8 @@ def _encode(result: Any) -> tuple[int, bytes]:
 
 
 def _answer(answers: BinaryIO, status: int, start: float, cpu: float, body: bytes) -> None:
-    answers.write(ANSWER.pack(status, start, now(), cpu, len(body)) + body)
+    answers.write(ANSWER.pack(status, start, time.time(), cpu, len(body)) + body)
     answers.flush()
-
-
-def now() -> float:
-    """Return the wall-clock time, which is compared across processes."""
-    return time.time()
 
 
 def _reason(problem: BaseException) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from threading import Thread
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -22,28 +22,20 @@ Progress = Callable[[int, int], None]
 POLL_INTERVAL = 0.25
 
 
-class ActionMonitor(Protocol):
-    """A running action."""
-
-    def begin(self) -> None:
-        """Assign the jobs that this thread starts to the action."""
-
-    def tasks(self) -> tuple[int, int]:
-        """Return the number of completed tasks and of all tasks."""
-
-    def cancel(self) -> None:
-        """Cancel the action."""
-
-    def end(self) -> None:
-        """Release what the monitor holds."""
-
-
 def run_action(spark: SparkSession, action: Callable[[], T], progress: Progress | None = None) -> T:
     """Run an action and return its result. Cancel it if the caller is interrupted."""
     name = f"thinwire-{uuid4().hex}"
-    monitor: ActionMonitor = RemoteAction(spark, name) if is_remote(spark) else LocalAction(spark, name)
+    monitor = RemoteAction(spark, name) if is_remote(spark) else LocalAction(spark, name)
     future: Future[T] = Future()
-    Thread(target=_run, args=(monitor, action, future), daemon=True).start()
+
+    def run() -> None:
+        try:
+            monitor.begin()
+            future.set_result(action())
+        except BaseException as problem:  # raised by the waiting thread
+            future.set_exception(problem)
+
+    Thread(target=run, daemon=True).start()
     try:
         while not wait([future], timeout=POLL_INTERVAL).done:
             if progress is not None:
@@ -70,9 +62,11 @@ class LocalAction:
         self._name = name
 
     def begin(self) -> None:
+        """Assign the jobs that this thread starts to the action."""
         self._context.setJobGroup(self._name, "thinwire", interruptOnCancel=True)
 
     def tasks(self) -> tuple[int, int]:
+        """Return the number of completed tasks and of all tasks."""
         jobs = [self._tracker.getJobInfo(job) for job in self._tracker.getJobIdsForGroup(self._name)]
         stages = [self._tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return sum(s.numCompletedTasks for s in stages if s), sum(s.numTasks for s in stages if s)
@@ -111,11 +105,3 @@ class RemoteAction:
         known = list(stages or ())
         if known:
             self._tasks = sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known)
-
-
-def _run(monitor: ActionMonitor, action: Callable[[], T], future: Future[T]) -> None:
-    try:
-        monitor.begin()
-        future.set_result(action())
-    except BaseException as problem:  # raised by the waiting thread
-        future.set_exception(problem)

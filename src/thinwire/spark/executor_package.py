@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -32,20 +32,20 @@ def shipped_packages() -> list[str]:
     return [PACKAGE, *sorted(extensions - {PACKAGE})]
 
 
-def package(folder: str | os.PathLike[str] | None = None, packages: Sequence[str] | None = None) -> Path:
-    """Write the installed packages into a zip file and return its path. Equal contents give the same file name.
+def package(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Write `shipped_packages` into a zip file and return its path. Equal contents give the same file name.
 
     folder: target folder; by default a temporary one that is removed when the process exits
-    packages: top-level packages to include; by default `shipped_packages()`
     """
-    names = shipped_packages() if packages is None else packages
-    contents = dict(sorted(entry for name in names for entry in _contents(files(name), name)))
+    contents = dict(sorted(entry for name in shipped_packages() for entry in _contents(files(name), name)))
     digest = sha256(b"".join(name.encode() + b"\0" + sha256(data).digest() for name, data in contents.items()))
     path = (Path(folder) if folder is not None else _temporary_folder()) / f"{PACKAGE}-{digest.hexdigest()[:16]}.zip"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
-        _write(unfinished, contents)
+        with ZipFile(unfinished, "w", ZIP_DEFLATED) as out:
+            for name, data in contents.items():
+                out.writestr(ZipInfo(name), data, ZIP_DEFLATED)  # ZipInfo has a fixed time: equal contents, equal bytes
         unfinished.replace(path)  # atomic: a concurrent process never ships half a file
     return path
 
@@ -56,12 +56,6 @@ def _contents(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
             yield f"{name}/{entry.name}", entry.read_bytes()
         elif entry.is_dir() and entry.name != "__pycache__":
             yield from _contents(entry, f"{name}/{entry.name}")
-
-
-def _write(path: Path, contents: dict[str, bytes]) -> None:
-    with ZipFile(path, "w", ZIP_DEFLATED) as out:
-        for name, data in contents.items():
-            out.writestr(ZipInfo(name), data, ZIP_DEFLATED)  # ZipInfo has a fixed time: equal contents, equal bytes
 
 
 @cache

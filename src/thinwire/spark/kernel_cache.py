@@ -14,9 +14,7 @@ import numba
 from numba.core import caching
 
 LOCATORS = ("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator", "IPythonCacheLocator")
-"""Numba's own locators, for kernels in plain files"""
-
-
+"""Numba's own locators, for kernels in files that are not zipped"""
 _config: Any = numba.config
 
 

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from thinwire.errors import ConfigError
+from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.action_progress import Progress, run_action
 
 Cell = dict[str, Any]
@@ -37,7 +38,9 @@ Function = Callable[..., Mapping[str, Any]]
 
 MAX_CELLS = 1_000_000
 TASKS_PER_CORE = 4
-_RESULT = "cell long, result string, cpu_seconds double, error string"
+_RESULT = pa.schema(
+    [("cell", pa.int64()), ("result", pa.string()), ("cpu_seconds", pa.float64()), ("error", pa.string())]
+)
 
 
 class Result(NamedTuple):
@@ -61,43 +64,53 @@ def sweep(
     cells: Sequence[Cell],
     *,
     weight: Callable[[Cell], float] | None = None,
-    tasks: int | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Run a function on every cell and return the results in the order of the cells.
+    """Run a function on every cell, in four tasks per core, and return the results in the order of the cells.
 
     weight: relative cost of a cell; equal costs by default
-    tasks: number of tasks; by default four per core
     """
-    _check(cells)
-    frame = plan_sweep(spark, function, cells, weight=weight, tasks=tasks)
-    rows = run_action(spark, frame.collect, progress)
-    found = {row.cell: row for row in rows}
-    return [_result(cell, found[number]) for number, cell in enumerate(cells)]
-
-
-def plan_sweep(
-    spark: SparkSession,
-    function: Function,
-    cells: Sequence[Cell],
-    *,
-    weight: Callable[[Cell], float] | None = None,
-    tasks: int | None = None,
-) -> DataFrame:
-    """Return the job as a DataFrame that is not run yet, with one row per cell."""
-    count = min(len(cells), tasks or _tasks(spark))
-    assigned = balance([weight(cell) if weight else 1.0 for cell in cells], max(count, 1))
+    if not cells:
+        raise ConfigError("a sweep needs at least one cell", cells=0)
+    if len(cells) > MAX_CELLS:
+        raise ConfigError("too many cells for one sweep", cells=len(cells), limit=MAX_CELLS)
+    weights = [weight(cell) if weight else 1.0 for cell in cells]
     texts = [json.dumps(cell) for cell in cells]
     _pickle_by_value(function)
-    work = [[(number, texts[number]) for number in numbers] for numbers in assigned]
+    work = [
+        [(number, texts[number]) for number in numbers]
+        for numbers in balance(weights, min(len(cells), TASKS_PER_CORE * _count_cores(spark)))
+    ]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                yield from (_row(number, *_measured(function, json.loads(text))) for number, text in work[task])
+                for number, text in work[task]:
+                    yield pa.RecordBatch.from_pylist([{"cell": number, **_run_cell(function, text)}], _RESULT)
 
     # One partition per task with one row, which is the index of the task's cells.
-    return spark.range(0, len(work), 1, len(work)).mapInArrow(run, _RESULT)
+    frame = spark.range(0, len(work), 1, len(work)).mapInArrow(run, from_arrow_schema(_RESULT))
+    rows = sorted(run_action(spark, frame.collect, progress), key=lambda row: row.cell)
+    return [
+        Result(cell, json.loads(row.result) if row.result is not None else None, row.cpu_seconds, row.error)
+        for cell, row in zip(cells, rows, strict=True)
+    ]
+
+
+def run_cells(
+    spark: SparkSession,
+    function: Function,
+    cells: Sequence[Cell],
+    weight: Callable[[Cell], float] | None = None,
+    progress: Progress | None = None,
+) -> list[Mapping[str, Any]]:
+    """Run a sweep and return the figures of every cell. Raise `JobFailed` if a cell failed."""
+    figures = []
+    for result in sweep(spark, function, cells, weight=weight, progress=progress):
+        if result.figures is None:
+            raise JobFailed(f"a cell failed: {result.error}", **result.cell)
+        figures.append(result.figures)
+    return figures
 
 
 def table(results: Sequence[Result]) -> pa.Table:
@@ -121,16 +134,9 @@ def balance(weights: Sequence[float], tasks: int) -> list[list[int]]:
     return assigned
 
 
-def _check(cells: Sequence[Cell]) -> None:
-    if not cells:
-        raise ConfigError("a sweep needs at least one cell", cells=0)
-    if len(cells) > MAX_CELLS:
-        raise ConfigError("too many cells for one sweep", cells=len(cells), limit=MAX_CELLS)
-
-
-def _tasks(spark: SparkSession) -> int:
+def _count_cores(spark: SparkSession) -> int:
     # The default number of partitions is the only way to find the cores of a local or remote session.
-    return TASKS_PER_CORE * spark.range(10_000).select(spark_partition_id()).distinct().count()
+    return spark.range(10_000).select(spark_partition_id()).distinct().count()
 
 
 def _pickle_by_value(function: Function) -> None:
@@ -141,20 +147,12 @@ def _pickle_by_value(function: Function) -> None:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def _measured(function: Function, cell: Cell) -> tuple[str | None, float, str | None]:
+def _run_cell(function: Function, cell: str) -> dict[str, Any]:
     started = time.thread_time()
+    result: str | None = None
+    error: str | None = None
     try:
-        figures = json.dumps(dict(function(**cell)))
+        result = json.dumps(dict(function(**json.loads(cell))))
     except Exception as problem:  # the function is user code
-        return None, time.thread_time() - started, f"{type(problem).__name__}: {problem}"
-    return figures, time.thread_time() - started, None
-
-
-def _row(number: int, figures: str | None, seconds: float, error: str | None) -> pa.RecordBatch:
-    columns = [pa.array([number], pa.int64()), pa.array([figures], pa.string())]
-    columns += [pa.array([seconds], pa.float64()), pa.array([error], pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=["cell", "result", "cpu_seconds", "error"])
-
-
-def _result(cell: Cell, row: Any) -> Result:
-    return Result(cell, None if row.result is None else json.loads(row.result), row.cpu_seconds, row.error)
+        error = f"{type(problem).__name__}: {problem}"
+    return {"result": result, "cpu_seconds": time.thread_time() - started, "error": error}

@@ -41,23 +41,8 @@ def java_version() -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    return parse_java_version(result.stdout + result.stderr)
-
-
-def parse_java_version(text: str) -> int:
-    """Return the major version in the output of `java -version`, 0 if there is none.
-
-    >>> parse_java_version('openjdk version "17.0.9" 2023-10-17'), parse_java_version("java: not found")
-    (17, 0)
-    """
-    match = re.search(r'version "(\d+)', text)
+    match = re.search(r'version "(\d+)', result.stdout + result.stderr)
     return int(match[1]) if match else 0
-
-
-def how_to_install() -> str:
-    """Return the command that installs Java on this machine, or advice if no package manager is found."""
-    commands = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
-    return next(commands, f"install a JRE {JAVA} or newer of your choice and set JAVA_HOME")
 
 
 SPARK = (4, 3)
@@ -132,9 +117,9 @@ def check_spark(version: str) -> None:
 def check_java(version: int) -> None:
     """Raise `SparkUnavailable` if this version of Java is too old."""
     if version < JAVA:
-        raise SparkUnavailable(
-            f"Java {JAVA} or newer is needed: {how_to_install()}", found=version or "none", needed=JAVA
-        )
+        commands = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
+        advice = next(commands, f"install a JRE {JAVA} or newer and set JAVA_HOME")
+        raise SparkUnavailable(f"Java {JAVA} or newer is needed: {advice}", found=version or "none", needed=JAVA)
 
 
 def _configure_workers(master: str) -> None:

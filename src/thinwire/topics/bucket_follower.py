@@ -18,7 +18,10 @@ YIELD_INTERVAL = 32
 
 
 class BucketHandler(NamedTuple):
-    """Receives the entries of a bucket. `complete` is called once when all current entries have been read."""
+    """Receives the entries of a bucket.
+
+    complete: called once when all current entries have been read: documents that were not among them do not exist
+    """
 
     take: Callable[[BucketEntry], object]
     complete: Callable[[], None]
@@ -27,9 +30,10 @@ class BucketHandler(NamedTuple):
 class BucketFollower:
     """Follows several buckets, each with `follow`.
 
-    handlers: for each bucket a factory of handlers; a new one is made whenever the bucket is read from the start
+    handlers: for each bucket a function that creates its handler, called whenever the bucket is read from the start
     quiet: buckets whose entries do not set `changed`
-    complete: set when all current entries of all buckets have been read; changed: set by every entry after that
+    complete: set when all current entries of all buckets have been read
+    changed: set by every entry after that
     """
 
     def __init__(
@@ -75,7 +79,6 @@ class BucketFollower:
             if entry is not None:
                 handler.take(entry)
             else:
-                # Only now is an entry that was not read known to be absent.
                 handler.complete()
                 self._unread.discard(name)
             if not self._unread:
@@ -84,7 +87,7 @@ class BucketFollower:
                     self.changed.set()
 
 
-def leased(leases: Leases) -> BucketHandler:
-    """Return the handler of a bucket of leases."""
-    now = asyncio.get_running_loop().time
-    return BucketHandler(lambda entry: leases.apply(entry, now()), lambda: None)
+def lease_handler(leases: Leases) -> Callable[[], BucketHandler]:
+    """Return the factory of handlers of a bucket of leases."""
+    handler = BucketHandler(lambda entry: leases.apply(entry, asyncio.get_running_loop().time()), lambda: None)
+    return lambda: handler

@@ -82,16 +82,16 @@ class ChannelStore:
             return
         value = document.encode()
         try:
-            revision = await self._bucket.put(document.key, value, revision=self._revision(document.name))
+            revision = await self._bucket.put(document.key, value, revision=self._revisions.get(document.name, NOTHING))
         except Conflict:
             await self._refresh(document.name, document.epoch)
-            revision = await self._bucket.put(document.key, value, revision=self._revision(document.name))
+            revision = await self._bucket.put(document.key, value, revision=self._revisions.get(document.name, NOTHING))
         self._apply(BucketEntry(document.key, value, revision))
 
     async def forget(self, class_id: str, epoch: int) -> None:
         """Delete the document of a class."""
         await self._refresh(class_id, epoch)
-        await self._bucket.delete(channel_key(self.topic, class_id), revision=self._revision(class_id) or ANY)
+        await self._bucket.delete(channel_key(self.topic, class_id), revision=self._revisions.get(class_id, ANY))
         self._discard(class_id)
 
     async def _refresh(self, class_id: str, epoch: int) -> None:
@@ -113,9 +113,6 @@ class ChannelStore:
     def _discard(self, class_id: str) -> None:
         self.documents.pop(class_id, None)
         self._revisions.pop(class_id, None)
-
-    def _revision(self, class_id: str) -> int:
-        return self._revisions.get(class_id, NOTHING)
 
 
 def read_channel_document(value: bytes | None) -> ChannelDocument | None:

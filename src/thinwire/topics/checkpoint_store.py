@@ -11,26 +11,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from thinwire.brokers.protocol import NOTHING, Bucket
 from thinwire.errors import Conflict, CorruptCheckpoint, RegistryError
 from thinwire.topics.blob_store import PIECE_SIZE, BlobStore, blob_hash
-from thinwire.topics.document import Document, decode_object, encode_object, nested
+from thinwire.topics.document import Document, list_of, nested
 from thinwire.topics.document_fields import (
     Count,
     Number,
     StoredName,
     Text,
-    Topic,
-    check_mapping,
     mapping_of,
-    refuse,
     whole,
 )
 
 MAX_CHECKPOINTS = 12
 """checkpoints of a topic, at most"""
+MAX_LISTED = 1_024
+"""checkpoints in an index that is read, at most"""
 MAX_PARTS = 1_024
 """parts of a checkpoint, at most: the index must fit into one document"""
 MAX_PART = 1 << 30
@@ -70,27 +69,27 @@ class Checkpoint(Document):
     complete: all pieces are stored
     """
 
-    topic: Topic
     offset: Count
     epoch: Count
     time: Number = 0.0
     parts: Annotated[Mapping[str, CheckpointPart], mapping_of(nested(CheckpointPart))] = field(default_factory=dict)
     complete: bool = True
 
-    def to_document(self) -> dict[str, Any]:
-        """The entry in the index; the topic is in the key of the index."""
-        document = super().to_document()
-        del document["topic"]
-        return document
-
-    def piece_keys(self, part: CheckpointPart) -> list[str]:
+    def piece_keys(self, topic: str, part: CheckpointPart) -> list[str]:
         """Return the keys of the pieces of a part."""
-        prefix = f"part.{self.topic}.{self.offset}-{self.epoch}.{part.number}"
+        prefix = f"part.{topic}.{self.offset}-{self.epoch}.{part.number}"
         return [f"{prefix}.{piece}" for piece in range(part.pieces)]
 
     def has_same_keys(self, other: Checkpoint) -> bool:
         """Return True if the pieces of two checkpoints of a topic have the same keys."""
         return (self.offset, self.epoch) == (other.offset, other.epoch)
+
+
+@dataclass(frozen=True)
+class CheckpointIndex(Document):
+    """The checkpoints of a topic, ordered by offset. Its key contains the topic."""
+
+    checkpoints: Annotated[tuple[Checkpoint, ...], list_of(Checkpoint, MAX_LISTED)] = ()
 
 
 class CheckpointStore:
@@ -126,14 +125,15 @@ class CheckpointStore:
             )
             for number, (name, data) in enumerate(parts.items())
         }
-        incomplete = Checkpoint(topic, offset, epoch, time, entries, complete=False)
+        incomplete = Checkpoint(offset, epoch, time, entries, complete=False)
         # Incomplete checkpoints of interrupted writers are removed with this change of the index.
         await self._change(
             topic,
             lambda known: [*(old for old in known if old.complete and not old.has_same_keys(incomplete)), incomplete],
         )
         for name, data in parts.items():
-            await self._blobs.put(dict(zip(incomplete.piece_keys(entries[name]), self._blobs.cut(data), strict=True)))
+            keys = incomplete.piece_keys(topic, entries[name])
+            await self._blobs.put(dict(zip(keys, self._blobs.cut(data), strict=True)))
         complete = replace(incomplete, complete=True)
         await self._change(
             topic, lambda known: [*(old for old in known if not old.has_same_keys(incomplete)), complete]
@@ -142,15 +142,15 @@ class CheckpointStore:
 
     async def read_all(self, topic: str) -> list[Checkpoint]:
         """Return the complete checkpoints of a topic, ordered by offset."""
-        return [known for known in (await self._read_index(topic))[0] if known.complete]
+        return [known for known in (await self._read_index(topic))[0].checkpoints if known.complete]
 
-    async def read_part(self, checkpoint: Checkpoint, name: str) -> bytes:
-        """Return the bytes of a part. Raise `CorruptCheckpoint` if they are not the stored ones."""
-        facts = {"topic": checkpoint.topic, "offset": checkpoint.offset, "part": name}
+    async def read_part(self, topic: str, checkpoint: Checkpoint, name: str) -> bytes:
+        """Return the bytes of a part. Raise `CorruptCheckpoint` if they do not have the stored hash."""
+        facts = {"topic": topic, "offset": checkpoint.offset, "part": name}
         part = checkpoint.parts.get(name)
         if part is None:
             raise CorruptCheckpoint("the checkpoint has no part of this name", **facts)
-        data = await self._blobs.join(checkpoint.piece_keys(part), part.size, **facts)
+        data = await self._blobs.join(checkpoint.piece_keys(topic, part), part.size, **facts)
         if blob_hash(data) != part.hash:
             raise CorruptCheckpoint("the content of a part does not have the stored hash", **facts)
         return data
@@ -168,34 +168,34 @@ class CheckpointStore:
         """Delete every checkpoint of a topic."""
         await self._change(topic, lambda known: [])
 
-    async def _read_index(self, topic: str) -> tuple[list[Checkpoint], int]:
+    async def _read_index(self, topic: str) -> tuple[CheckpointIndex, int]:
         entry = await self._bucket.get(checkpoint_index_key(topic))
         if entry is None or entry.value is None:
-            return [], NOTHING
+            return CheckpointIndex(), NOTHING
         try:
-            return decode_index(topic, entry.value), entry.revision
+            return CheckpointIndex.decode(entry.value), entry.revision
         except RegistryError as problem:
             _log.warning(
                 "%s: ignored an unreadable index of checkpoints, which the next write replaces: %s", topic, problem
             )
-            return [], entry.revision
+            return CheckpointIndex(), entry.revision
 
     async def _change(self, topic: str, change: Callable[[list[Checkpoint]], list[Checkpoint]]) -> None:
         """Change the index, also with concurrent writers, and delete the pieces of checkpoints that it drops."""
         for _ in range(ATTEMPTS):
             known, revision = await self._read_index(topic)
-            requested = sorted(change(known), key=lambda new: (new.offset, new.epoch))
-            kept, value = _encode_index(requested)
-            if kept == known:
+            requested = sorted(change(list(known.checkpoints)), key=lambda new: (new.offset, new.epoch))
+            new, value = _encode_index(replace(known, checkpoints=tuple(thin_out(requested, MAX_CHECKPOINTS))))
+            if new == known:
                 return
             try:
                 await self._bucket.put(checkpoint_index_key(topic), value, revision=revision)
             except Conflict:
                 continue
-            for dropped in [*known, *requested]:
-                if not any(dropped.has_same_keys(other) for other in kept):
+            for dropped in [*known.checkpoints, *requested]:
+                if not any(dropped.has_same_keys(kept) for kept in new.checkpoints):
                     parts = dropped.parts.values()
-                    await self._blobs.delete(key for part in parts for key in dropped.piece_keys(part))
+                    await self._blobs.delete(key for part in parts for key in dropped.piece_keys(topic, part))
             return
         raise Conflict("too many concurrent changes of the index of checkpoints", topic=topic, attempts=ATTEMPTS)
 
@@ -210,25 +210,14 @@ def thin_out(checkpoints: list[Checkpoint], limit: int) -> list[Checkpoint]:
     return kept
 
 
-def _encode_index(checkpoints: list[Checkpoint]) -> tuple[list[Checkpoint], bytes]:
-    """Return the checkpoints that fit into one index document, and the encoded document."""
-    kept = thin_out(checkpoints, MAX_CHECKPOINTS)
-    while True:
-        value = encode_object({"checkpoints": [listed.to_document() for listed in kept]})
-        if len(value) <= _MAX_INDEX or len(kept) <= 1:
-            return kept, value
-        kept = thin_out(kept, len(kept) - 1) if len(kept) > 2 else kept[-1:]
+def _encode_index(index: CheckpointIndex) -> tuple[CheckpointIndex, bytes]:
+    """Return the index with the checkpoints that fit into one document, and the document."""
+    while len(value := index.encode()) > _MAX_INDEX and len(kept := index.checkpoints) > 1:
+        fewer = thin_out(list(kept), len(kept) - 1) if len(kept) > 2 else kept[-1:]
+        index = replace(index, checkpoints=tuple(fewer))
+    return index, value
 
 
 def checkpoint_index_key(topic: str) -> str:
     """Return the key of a topic's index of checkpoints."""
     return f"index.{topic}"
-
-
-def decode_index(topic: str, value: bytes) -> list[Checkpoint]:
-    """Return all checkpoints of an index, ordered by offset. Raise `RegistryError` if it cannot be decoded."""
-    listed = decode_object(value).get("checkpoints", [])
-    if not isinstance(listed, list):
-        refuse("checkpoints", "a list", listed)
-    found = [Checkpoint.from_document(check_mapping("checkpoint", entry) | {"topic": topic}) for entry in listed]
-    return sorted(found, key=lambda checkpoint: (checkpoint.offset, checkpoint.epoch))

@@ -7,10 +7,10 @@ and ordinal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from thinwire.codec import EventsMissed
+from thinwire.codec import EventsMissed, StreamDecoder
 from thinwire.schema import Event
 from thinwire.topics.position import Position
 
@@ -26,6 +26,17 @@ class EventNumber(NamedTuple):
 
 DeliveredEvents = dict[str, dict[Source, EventNumber]]
 """the last event delivered, by publisher and source"""
+
+
+def last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:
+    """Iterate over the last event of every source, with its row; None for sources of a past state."""
+    state = decoder.decoder_state
+    known = set(state.known_sources()) if state is not None else set()
+    if state is not None:
+        for source, row, ordinal in state.last_ordinals():
+            yield source, EventNumber(state.incarnation, ordinal), row
+    for source, incarnation, ordinal in decoder.delivered.entries(known):
+        yield source, EventNumber(incarnation, ordinal), None
 
 
 class DeliveryDedup:
@@ -97,6 +108,12 @@ class DeliveryDedup:
                     self._removed[2].setdefault(event.source, removed)
         if not delivered:
             self.delivered.pop(publisher, None)
+
+    def add(self, publisher: str, delivered: Mapping[Source, EventNumber]) -> None:
+        """Also drop the events of a publisher up to these."""
+        known = self.delivered.setdefault(publisher, {})
+        for source, number in delivered.items():
+            known[source] = max(number, known.get(source, number))
 
     def forget(self, publisher: str) -> None:
         """Treat all further events of a publisher as new."""

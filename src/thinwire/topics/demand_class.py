@@ -8,7 +8,7 @@ can use the difference in its channel.
 >>> one = DemandClass.of(SubscriptionDocument("rooms", "a", {"t": 0.5}))
 >>> one.id == DemandClass.of(SubscriptionDocument("rooms", "b", {"t": "0.50"}, durable="b")).id
 True
->>> one.share(rooms, resolve(rooms, Demand({"t": 0.2}))).tolerance
+>>> one.channel_demand(rooms, resolve(rooms, Demand({"t": 0.2}))).tolerance
 {'t': 0.3}
 """
 
@@ -41,7 +41,6 @@ from thinwire.filters.where.predicate import WherePredicate
 from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Role, Schema
 from thinwire.topics.static_properties import FACTS_PROPERTY
-from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import demand_for
 from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
@@ -114,11 +113,8 @@ class DemandClass:
         """The predicate that events must match; None if all do."""
         return parse_where(self.where) if self.where is not None else None
 
-    def check(self, schema: Schema | None = None) -> None:
-        """Refuse a demand that contradicts itself or, if given, the schema. The error names the property."""
-        if schema is not None:
-            given = (self.tolerance, self.default_tolerance, self.exact, self.properties, self.sources)
-            check_subscription(schema, SubscriptionDocument(schema.name, self.id, *given, where=self.where))
+    def check(self) -> None:
+        """Refuse a demand that contradicts itself. The error names the property."""
         if self.predicate is not None:
             self.predicate.check_tolerances(self.tolerance)
         if self.exact is True and self.default_tolerance:
@@ -138,7 +134,7 @@ class DemandClass:
         selected = {*self.properties, *(self.predicate.names if self.predicate is not None else ())}
         return log_schema.select(p.name for p in log_schema if p.name in selected or _is_always_sent(p))
 
-    def share(self, schema: Schema, log_rules: RuleSet) -> Demand:
+    def channel_demand(self, schema: Schema, log_rules: RuleSet) -> Demand:
         """The demand of the channel: the class's tolerances minus those of the log, 0 if the log is coarser.
 
         schema: the schema of the channel
@@ -157,28 +153,24 @@ class DemandClass:
         default = round_down(min(idle, default=EXACT))
         return Demand(tolerance, default, mode=self.mode, changes=self.mode == "hold")
 
-    def is_log(self, schema: Schema, log_rules: RuleSet | Demand) -> bool:
-        """Return True if the log satisfies the class without a channel.
+    def is_log_sufficient(self, schema: Schema, log_demand: Demand) -> bool:
+        """Return True if a channel would contain the same events as the log.
 
-        A log with a minimum interval is the best that any class can get, because suppressed events have no bound.
-        schema: the schema of the log; log_rules: its rules, or the demand of its publishers
+        A log with a minimum interval is always sufficient: its suppressed events have no bound, so a channel cannot
+        guarantee one either.
+
+        schema: the schema of the log; log_demand: the demand of its publishers
         """
-        if isinstance(log_rules, Demand):
-            log_rules = resolve(schema, demand_for(schema, log_rules))
-        if log_rules.min_interval:
+        if log_demand.min_interval:
             return True
         if self.sources is not None or self.where is not None or self.schema(schema) is not schema:
             return False
-        rules = resolve(schema, self.share(schema, log_rules)).rules
+        log_rules = resolve(schema, demand_for(schema, log_demand))
+        rules = resolve(schema, self.channel_demand(schema, log_rules)).rules
         return not any(rule.tolerance or rule.band or rule.distance for rule in rules)
 
-    def chooses(self, source: Source, schema: Schema) -> bool:
-        """Return True if the class selects a source."""
-        choose = self.chooser(schema)
-        return choose is None or choose(source)
-
-    def chooser(self, schema: Schema) -> Callable[[Source], bool] | None:
-        """The predicate on sources of one schema; None if all are selected."""
+    def source_filter(self, schema: Schema) -> Callable[[Source], bool] | None:
+        """Return the function that reports whether a source is selected; None if all sources are."""
         selected = self.sources or {}
         indexes = [(i, frozenset(selected[p.name])) for i, p in enumerate(schema.dimensions) if p.name in selected]
         if not indexes:
@@ -213,6 +205,25 @@ class DemandClass:
         if self.predicate is not None and name in self.predicate.names:
             return True
         return self.exact if isinstance(self.exact, bool) else name in self.exact
+
+
+def check_subscription(schema: Schema, document: SubscriptionDocument) -> None:
+    """Refuse a subscription that contradicts itself or the schema. The error names the property."""
+    if document.where is not None:
+        parse_where(document.where).check(schema)
+    for name in document.named_properties:
+        if name not in schema:
+            known = sorted(p.name for p in schema if not p.confidential)
+            raise DemandError("the schema has no such property", property=name, choose_from=known)
+        if schema[name].confidential:
+            raise DemandError("a confidential property is never sent", property=name)
+    dimensions = [p.name for p in schema.dimensions]
+    for name in document.sources or {}:
+        if name not in dimensions:
+            raise DemandError("sources are selected by dimensions", property=name, choose_from=dimensions)
+    for name in document.tolerance:
+        read_tolerance(schema[name], document.tolerance)
+    DemandClass.of(document).check()
 
 
 def _canonical_values(selected: Any) -> tuple[Any, ...]:

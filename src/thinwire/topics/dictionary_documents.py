@@ -151,15 +151,7 @@ class Decision(Document):
 
 
 @dataclass(frozen=True)
-class _Decisions(Document):
+class Decisions(Document):
+    """The last decisions about a topic's dictionaries, the newest last."""
+
     decisions: Annotated[tuple[Decision, ...], list_of(Decision, MAX_DECISIONS)]
-
-
-def encode_decisions(decisions: Sequence[Decision]) -> bytes:
-    """Encode the last decisions."""
-    return _Decisions(tuple(decisions[-MAX_DECISIONS:])).encode()
-
-
-def decode_decisions(value: bytes) -> list[Decision]:
-    """Decode stored decisions, the newest last."""
-    return list(_Decisions.decode(value).decisions)

@@ -11,7 +11,7 @@ one that is needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TypeVar
 
@@ -20,18 +20,19 @@ from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     Decision,
+    Decisions,
     StoredDictionaries,
     active_dictionaries_key,
     decisions_key,
-    decode_decisions,
-    encode_decisions,
     stored_dictionaries_key,
 )
 from thinwire.topics.dictionary_sampler import DictionaryUpdate
 from thinwire.topics.dictionary_store import DictionaryStore
+from thinwire.topics.document import Document
+from thinwire.topics.log_selection import first_message
 from thinwire.topics.names import log_of
 
-T = TypeVar("T")
+D = TypeVar("D", bound=Document)
 
 RETENTION_MARGIN = 900.0
 """seconds: clock difference between publishers and broker, plus the time until a message is stored"""
@@ -55,31 +56,32 @@ class DictionaryMetadata:
 
     async def read_active(self) -> ActiveDictionaries | None:
         """Return the dictionaries that publishers may use; None without a readable document."""
-        return await self._read(active_dictionaries_key(self.topic), ActiveDictionaries.decode)
+        return await self._read(active_dictionaries_key(self.topic), ActiveDictionaries)
 
     async def read_stored(self) -> StoredDictionaries:
         """Return the list of the dictionaries that the store has for this topic."""
-        found = await self._read(stored_dictionaries_key(self.topic), StoredDictionaries.decode)
+        found = await self._read(stored_dictionaries_key(self.topic), StoredDictionaries)
         return found or StoredDictionaries(self.topic)
 
     async def read_decisions(self) -> list[Decision]:
         """Return the last decisions with their reasons, the newest last."""
-        return await self._read(decisions_key(self.topic), decode_decisions) or []
+        found = await self._read(decisions_key(self.topic), Decisions)
+        return list(found.decisions) if found is not None else []
 
     async def write_update(self, update: DictionaryUpdate) -> None:
         """Store a new dictionary and both documents, in an order in which every active dictionary is stored."""
         await self.write_stored(update.stored)
         if update.dictionary is not None and update.packed is not None:
-            await self.store.put_packed(update.dictionary.hash, update.packed)
-        await self._put(active_dictionaries_key(self.topic), update.active.encode())
+            await self.store.put(update.dictionary, update.packed)
+        await self._write(active_dictionaries_key(self.topic), update.active)
 
     async def write_stored(self, stored: StoredDictionaries) -> None:
         """Write the list of stored dictionaries."""
-        await self._put(stored_dictionaries_key(self.topic), stored.encode())
+        await self._write(stored_dictionaries_key(self.topic), stored)
 
     async def write_decisions(self, decisions: list[Decision]) -> None:
         """Write the last decisions."""
-        await self._put(decisions_key(self.topic), encode_decisions(decisions))
+        await self._write(decisions_key(self.topic), Decisions(tuple(decisions)))
 
     async def delete_unneeded(
         self, broker: Broker, stored: StoredDictionaries, active: ActiveDictionaries, now: float
@@ -104,21 +106,22 @@ class DictionaryMetadata:
                     found.update(reference.hash for reference in StoredDictionaries.decode(entry.value).dictionaries)
         return found
 
-    async def _read(self, key: str, decode: Callable[[bytes], T]) -> T | None:
+    async def _read(self, key: str, kind: type[D]) -> D | None:
         entry = await self._bucket.get(key)
         if entry is None or entry.value is None:
             self._revisions[key] = NOTHING
             return None
         self._revisions[key] = entry.revision
         try:
-            return decode(entry.value)
+            return kind.decode(entry.value)
         except RegistryError as problem:
             _log.warning("%s: ignored an unreadable document, which the next write replaces: %s", key, problem)
             return None
 
-    async def _put(self, key: str, value: bytes) -> None:
+    async def _write(self, key: str, document: Document) -> None:
+        revision = self._revisions.get(key, NOTHING)
         try:
-            self._revisions[key] = await self._bucket.put(key, value, revision=self._revisions.get(key, NOTHING))
+            self._revisions[key] = await self._bucket.put(key, document.encode(), revision=revision)
         except Conflict:
             detail = "another writer changed the topic's dictionaries"
             raise Superseded(detail, topic=self.topic, epoch=self.epoch) from None
@@ -146,9 +149,5 @@ async def _first_message_time(broker: Broker, topic: str, now: float) -> float:
     span = await broker.span(log)
     if not span.messages:
         return now
-    reader = await broker.read(log, first=span.first, max_unacknowledged=1)
-    try:
-        first = await reader.next(1.0)
-    finally:
-        await reader.close()
+    first = await first_message(broker, log, span.first)
     return first.time if first is not None else 0.0

@@ -1,15 +1,15 @@
 """The dictionary sampler of one topic: it collects samples for a dictionary policy and decides about the dictionaries.
 
-A sample is the body of one frame. The policy decides in numbers of samples, publishers need times. A dictionary expires
-when its life in samples is over at the current rate, and its expiry is moved while the policy keeps it. With L the time
-until an announcement has reached every publisher, and T the expiry:
+A sample is the body of one frame. A policy states for how many samples a dictionary is used. Publishers need a time:
+the expiry follows from that number and the current rate, and is postponed while the policy keeps the dictionary. With L
+the time until an announcement has reached every publisher, and T the expiry:
 
     T - 2 L   to T - L   the policy keeps the dictionary and messages arrive: it is prolonged
     T - L     to T       no change: some publishers would continue to use it while others have stopped
     from T on            no publisher uses it; if messages arrive and it is still the best, it is renewed
 
-No I/O and no clock. A decision takes effect when it is marked as written. Until then `decide` returns it again, so it
-survives an outage of the store.
+No I/O and no clock. A decision takes effect when it is marked as written. Until then `decide` returns it again, so an
+outage of the store does not lose it.
 """
 
 from __future__ import annotations

@@ -33,29 +33,21 @@ FindDictionary = Callable[[bytes], Dictionary | None]
 
 
 class DictionaryStore:
-    """The dictionaries of all topics in one bucket.
+    """The dictionaries of all topics in one bucket."""
 
-    piece_size: bytes of a piece, at most; less than the broker accepts in a message
-    """
-
-    def __init__(self, bucket: Bucket, *, piece_size: int = PIECE_SIZE) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._blobs = BlobStore(bucket, CorruptDictionary, piece_size=piece_size)
+        self._blobs = BlobStore(bucket, CorruptDictionary)
 
     @property
     def received(self) -> int:
         """Bytes read from the store."""
         return self._blobs.bytes_read
 
-    async def put(self, dictionary: Dictionary, parent: Dictionary | None = None) -> PackedDictionary:
-        """Store a dictionary, as a difference from `parent` if that is smaller. Return the packed form."""
-        packed = pack(dictionary, parent)
-        await self.put_packed(dictionary.hash, packed)
-        return packed
-
-    async def put_packed(self, hash: bytes, packed: PackedDictionary) -> None:
-        """Store a packed dictionary."""
-        await self._blobs.put(dictionary_pieces(hash, packed.body, self._blobs.piece_size))
+    async def put(self, dictionary: Dictionary, packed: PackedDictionary | None = None) -> None:
+        """Store a dictionary; `packed`: its packed form, such as a difference from its parent. Complete by default."""
+        packed = packed or pack(dictionary)
+        await self._blobs.put(dictionary_pieces(dictionary.hash, packed.body))
 
     async def get(self, hash: bytes, cached: FindDictionary | None = None) -> Dictionary | None:
         """Return the dictionary with this hash, or None. Raise CorruptDictionary if the stored one is damaged.
@@ -90,7 +82,7 @@ class DictionaryStore:
             return None
         size, at = _read_size(hash, first)
         count, held = self._blobs.count(size), len(first) - at
-        if held > size or (held < size and held != self._blobs.piece_size):
+        if held > size or (held < size and held != PIECE_SIZE):
             raise CorruptDictionary("the pieces have another size than stated", hash=hash.hex(), size=size, found=held)
         keys = [piece_key(hash, number) for number in range(1, count)]
         return first[at:] + await self._blobs.join(keys, size - held, hash=hash.hex())
@@ -133,9 +125,9 @@ def piece_key(hash: bytes, number: int = 0) -> str:
     return f"{hash.hex()}.{number}" if number else hash.hex()
 
 
-def dictionary_pieces(hash: bytes, body: bytes, piece_size: int = PIECE_SIZE) -> dict[str, bytes]:
+def dictionary_pieces(hash: bytes, body: bytes) -> dict[str, bytes]:
     """Return the pieces of a packed dictionary by key, the first piece first."""
-    pieces = [body[at : at + piece_size] for at in range(0, len(body), piece_size)]
+    pieces = [body[at : at + PIECE_SIZE] for at in range(0, len(body), PIECE_SIZE)]
     pieces[0] = varint.write(len(body)) + pieces[0]
     return {piece_key(hash, number): piece for number, piece in enumerate(pieces)}
 

@@ -27,6 +27,8 @@ MAX_NAMES = 1_024
 MAX_TEXT = 256
 """characters of a text"""
 MAX_COUNT = (1 << 63) - 1
+MAX_SHOWN = 512
+"""characters of a value in an error; of a longer one the error contains the type"""
 
 
 class StoredName(str):
@@ -35,58 +37,46 @@ class StoredName(str):
 
 def refuse(field: str, expected: str, given: object) -> NoReturn:
     """Raise the error of a field that does not have its type or exceeds its limit."""
-    raise RegistryError(f"{field} must be {expected}", field=field, given=given)
+    shown = given if len(repr(given)) <= MAX_SHOWN else type(given).__name__
+    raise RegistryError(f"{field} must be {expected}", field=field, given=shown)
 
 
-def check_flag(field: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        refuse(field, "true or false", value)
-    return value
+def require(is_valid: Callable[[Any], bool], expected: str) -> Check:
+    """Check for a value that satisfies a condition; `expected` describes it in the error."""
 
-
-def text(most: int = MAX_TEXT) -> Check:
-    """Check for a text of at most `most` characters."""
-
-    def check(field: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > most:
-            refuse(field, f"a text of at most {most} characters", value if most == MAX_TEXT else type(value).__name__)
-        return value
-
-    return check
-
-
-def pattern(expression: str, expected: str) -> Check:
-    """Check for a text that matches a regular expression; `expected` describes it in the error."""
-    compiled = re.compile(expression)
-
-    def check(field: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > MAX_TEXT or not compiled.fullmatch(value):
+    def check(field: str, value: Any) -> Any:
+        if not is_valid(value):
             refuse(field, expected, value)
         return value
 
     return check
 
 
+check_flag = require(lambda value: isinstance(value, bool), "true or false")
+
+
+def text(most: int = MAX_TEXT) -> Check:
+    """Check for a text of at most `most` characters."""
+    return require(lambda value: isinstance(value, str) and len(value) <= most, f"a text of at most {most} characters")
+
+
+def pattern(expression: str, expected: str) -> Check:
+    """Check for a text that matches a regular expression; `expected` describes it in the error."""
+    matches = re.compile(expression).fullmatch
+    return require(lambda value: isinstance(value, str) and matches(value) is not None, expected)
+
+
 def choice(*choices: str) -> Check:
     """Check for one of some texts."""
-
-    def check(field: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in choices:
-            refuse(field, f"one of {', '.join(choices)}", value)
-        return value
-
-    return check
+    return require(lambda value: isinstance(value, str) and value in choices, f"one of {', '.join(choices)}")
 
 
 def whole(least: int = 0, most: int = MAX_COUNT) -> Check:
     """Check for a whole number from `least` to `most`."""
-
-    def check(field: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            refuse(field, f"a whole number from {least} to {most}", value)
-        return value
-
-    return check
+    expected = f"a whole number from {least} to {most}"
+    return require(
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most, expected
+    )
 
 
 def number(least: float = 0.0, most: float = math.inf, *, above: float | None = None, finite: bool = True) -> Check:
@@ -94,13 +84,11 @@ def number(least: float = 0.0, most: float = math.inf, *, above: float | None = 
     low = f"above {above:g}" if above is not None else f"of at least {least:g}" if least > -math.inf else ""
     limits = " and ".join(part for part in (low, f"at most {most:g}" if most < math.inf else "") if part)
 
-    def check(field: str, value: Any) -> float:
-        valid = _is_number(value) and least <= value <= most and (above is None or value > above)
-        if not valid or (finite and value == math.inf):
-            refuse(field, f"a number {limits}".rstrip(), value)
-        return value  # type: ignore[no-any-return]
+    def is_valid(value: Any) -> bool:
+        in_limits = _is_number(value) and least <= value <= most and (above is None or value > above)
+        return in_limits and not (finite and value == math.inf)
 
-    return check
+    return require(is_valid, f"a number {limits}".rstrip())
 
 
 def _is_number(value: Any) -> bool:
@@ -151,12 +139,10 @@ def mapping_of(check: Check, check_key: Check | None = None) -> Check:
     return check_entries
 
 
-def _check_tolerance(field: str, value: Any) -> float | int | str:
-    if not (_is_number(value) or isinstance(value, str)) or len(str(value)) > MAX_TEXT:
-        refuse(field, "a number or a percentage", value)
-    return value  # type: ignore[no-any-return]
-
-
+_check_tolerance = require(
+    lambda value: (_is_number(value) or isinstance(value, str)) and len(str(value)) <= MAX_TEXT,
+    "a number or a percentage",
+)
 check_topic_name = convert(text(), check_topic)
 check_token = convert(text(), lambda value: check_name_token(value, "name"))
 

@@ -17,6 +17,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 from thinwire.brokers.protocol import ANY, Broker
 from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, ThinwireError, TransportError
@@ -49,6 +50,7 @@ class RetryWarnings:
             self._log.warning("%s; retrying: %s", self._describe(), error)
 
 
+@dataclass(eq=False, slots=True)
 class FencedWriter:
     """The only writer of the messages under one subject pattern of a log.
 
@@ -56,46 +58,20 @@ class FencedWriter:
     last: offset of the last message under the pattern; 0 if there is none
     superseded: creates the error that is raised when another writer has appended, from the pattern
     on_retry: called with the error before an append is retried
-    always_fenced: fence every append
-    allow_truncated: continue if retention has removed all messages under the pattern
+    always_fenced: fence every append, and stop if retention has removed all messages under the pattern
     error: why the current append is being retried; None while appends succeed
     """
 
-    __slots__ = (
-        "_broker",
-        "_log",
-        "_on_retry",
-        "_owned_at",
-        "_superseded",
-        "allow_truncated",
-        "always_fenced",
-        "error",
-        "last",
-        "pattern",
-    )
-
-    def __init__(
-        self,
-        broker: Broker,
-        log: str,
-        pattern: str,
-        *,
-        last: int = 0,
-        superseded: Callable[[str], ThinwireError],
-        on_retry: Callable[[TransportError], None],
-        always_fenced: bool = False,
-        allow_truncated: bool = True,
-    ) -> None:
-        self.pattern = pattern
-        self.last = last
-        self.always_fenced = always_fenced
-        self.allow_truncated = allow_truncated
-        self.error: TransportError | None = None
-        self._broker = broker
-        self._log = log
-        self._superseded = superseded
-        self._on_retry = on_retry
-        self._owned_at = -math.inf
+    broker: Broker
+    log: str
+    pattern: str
+    _: KW_ONLY
+    superseded: Callable[[str], ThinwireError]
+    on_retry: Callable[[TransportError], None]
+    last: int = 0
+    always_fenced: bool = False
+    error: TransportError | None = field(default=None, init=False)
+    _owned_at: float = field(default=-math.inf, init=False)
 
     async def append(self, subject: str, payload: bytes) -> int:
         """Store a message after all earlier ones and return its offset."""
@@ -113,7 +89,7 @@ class FencedWriter:
                 break
             except (BrokerUnavailable, BrokerRefused) as error:
                 self.error = error
-                self._on_retry(error)
+                self.on_retry(error)
                 await asyncio.sleep(RETRY_DELAY)
         self.error, self.last, self._owned_at = None, offset, started
         return offset
@@ -121,24 +97,24 @@ class FencedWriter:
     async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:
         last, pattern = (self.last, self.pattern) if fenced else (ANY, "")
         try:
-            return await self._broker.append(
-                self._log, subject, payload, expected_last=last, last_pattern=pattern, timeout=ATTEMPT_TIMEOUT
+            return await self.broker.append(
+                self.log, subject, payload, expected_last=last, last_pattern=pattern, timeout=ATTEMPT_TIMEOUT
             )
         except Conflict:
             return await self._resolve_conflict(subject, payload)
 
     async def _resolve_conflict(self, subject: str, payload: bytes) -> int:
         """Return the offset if the newest message is this one, stored by an attempt without acknowledgement."""
-        newest = await self._broker.last(self._log, self.pattern)
-        if newest is None and self.allow_truncated:
-            return await self._broker.append(self._log, subject, payload, timeout=ATTEMPT_TIMEOUT)
+        newest = await self.broker.last(self.log, self.pattern)
+        if newest is None and not self.always_fenced:
+            return await self.broker.append(self.log, subject, payload, timeout=ATTEMPT_TIMEOUT)
         if newest is None or newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
-            raise self._superseded(self.pattern) from None
+            raise self.superseded(self.pattern) from None
         await self._check_predecessor(newest.offset)
         return newest.offset
 
     async def _check_predecessor(self, offset: int) -> None:
         """Raise if another writer has appended between the last message of this writer and `offset`."""
-        before = await self._broker.last(self._log, self.pattern, up_to=offset - 1)
+        before = await self.broker.last(self.log, self.pattern, up_to=offset - 1)
         if before is not None and before.offset > self.last:
-            raise self._superseded(self.pattern)
+            raise self.superseded(self.pattern)

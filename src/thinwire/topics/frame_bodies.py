@@ -90,18 +90,14 @@ class FrameBodies:
         for frame in _frames(message):
             self._update_slots(publisher, frame)
 
-    def bind(self, publisher: str, slot: int, hash: bytes) -> None:
-        """Bind a slot of a publisher to a dictionary."""
-        if len(self._slots) < MAX_PUBLISHERS or publisher in self._slots:
-            self._slots.setdefault(publisher, {})[slot] = hash
-
     def _update_slots(self, publisher: str, frame: Frame) -> None:
         if frame.kind == FrameKind.KEY:
             self._slots.pop(publisher, None)
         elif frame.kind == FrameKind.BINDING:
             with suppress(PeerFault):
                 binding = Binding.decode(frame.body)
-                self.bind(publisher, binding.slot, binding.hash)
+                if publisher in self._slots or len(self._slots) < MAX_PUBLISHERS:
+                    self._slots.setdefault(publisher, {})[binding.slot] = binding.hash
 
     def _codec(self, publisher: str, slot: int) -> Codec | None:
         """The codec of a slot. A missing binding or dictionary is recorded."""

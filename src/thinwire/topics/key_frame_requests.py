@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Protocol
 
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import BrokerUnavailable
@@ -12,18 +11,8 @@ from thinwire.topics.names import ask_subject, call_subject, channel_ask_subject
 from thinwire.wire import FrameKind, Request
 
 
-class StateRequests(Protocol):
-    """Requests the state of publishers."""
-
-    async def request_all(self) -> None:
-        """Request key frames of every publisher."""
-
-    async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
-        """Request key frames for decoders that wait for one, at a limited rate."""
-
-
 class KeyFrameRequests:
-    """Requests of one reader of a topic log."""
+    """Requests of one reader of a topic log, answered by the publishers."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
         self._broker = broker
@@ -31,36 +20,36 @@ class KeyFrameRequests:
 
     async def request_all(self) -> None:
         """Request key frames of every publisher that is connected."""
-        frame = bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode()
-        with suppress(BrokerUnavailable):
-            await self._broker.send(call_subject(self._topic), frame)
+        await self._send(call_subject(self._topic), bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode())
 
     async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
         """Request key frames for decoders that wait for one, at a limited rate."""
         for publisher, decoder in log_decoder.waiting():
             for frame in decoder.poll(now):
-                with suppress(BrokerUnavailable):
-                    await self._broker.send(ask_subject(self._topic, publisher), frame)
+                await self._request(publisher, frame)
+
+    async def _request(self, publisher: str, frame: bytes) -> None:
+        await self._send(ask_subject(self._topic, publisher), frame)
+
+    async def _send(self, subject: str, payload: bytes) -> None:
+        with suppress(BrokerUnavailable):
+            await self._broker.send(subject, payload)
 
 
-class ChannelRequests:
+class ChannelRequests(KeyFrameRequests):
     """Requests of one reader of a channel, answered by its translator."""
 
     def __init__(self, broker: Broker, topic: str, class_id: str) -> None:
-        self._broker = broker
+        super().__init__(broker, topic)
         self._subject = channel_ask_subject(topic, class_id)
 
     async def request_all(self) -> None:
         """Request key frames of every publisher."""
         await self.request("")
 
-    async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
-        """Request key frames for decoders that wait for one, at a limited rate."""
-        for publisher, decoder in log_decoder.waiting():
-            if decoder.poll(now):
-                await self.request(publisher)
-
     async def request(self, publisher: str) -> None:
         """Request key frames of one publisher; of all for an empty name."""
-        with suppress(BrokerUnavailable):
-            await self._broker.send(self._subject, publisher.encode())
+        await self._send(self._subject, publisher.encode())
+
+    async def _request(self, publisher: str, frame: bytes) -> None:
+        await self.request(publisher)

@@ -4,8 +4,9 @@ The holder renews its lease five times per term, with a write that requires the 
 that has observed the same revision for a whole term, by its own clock, may take the lease over, with a write that
 requires that revision. Clocks of different machines are never compared, and of two takeovers the broker accepts one.
 
-A lease does not stop a paused holder from writing for a moment after it wakes. Fencing does: the epoch increases with
-every change of the holder and is part of every message, and a write requires the offset of the previous one.
+A process that was paused may write for a moment after its lease was taken over. Fencing limits this: the epoch
+increases with every change of the holder and is part of every message, and a write requires the offset of the previous
+one.
 
 >>> leases = Leases(term=2.5)
 >>> leases.apply(BucketEntry("lease.rooms", LeaseDocument("t1", epoch=4, beat=7).encode(), revision=12), now=100.0)
@@ -27,7 +28,8 @@ from thinwire.topics.document_fields import Count, TokenOrEmpty, whole
 
 RENEWALS = 5
 """renewals per term"""
-_LEASE = "lease."
+EXPIRY_TERMS = 10
+"""terms without a heartbeat after which the heartbeat document of an instance may be deleted"""
 _MAX_EPOCH = (1 << 31) - 1
 
 _log = logging.getLogger("thinwire.topics")
@@ -35,17 +37,12 @@ _log = logging.getLogger("thinwire.topics")
 
 def lease_key(topic: str) -> str:
     """Key of the lease of a topic."""
-    return _LEASE + topic
+    return f"lease.{topic}"
 
 
 def heartbeat_key(kind: str, name: str) -> str:
-    """Key of the heartbeat document of a service of some kind."""
+    """Key of the heartbeat document of an instance of a service; `kind` is "translator", for example."""
     return f"{kind}.{name}"
-
-
-def translator_key(name: str) -> str:
-    """Key of the heartbeat document of a translator."""
-    return heartbeat_key("translator", name)
 
 
 @dataclass(frozen=True)
@@ -114,9 +111,9 @@ class Leases:
         """Services with a heartbeat within the last term."""
         return {name for name, seconds in self._heartbeats(now).items() if seconds < self.term}
 
-    def find_expired(self, now: float, terms: float = 10.0) -> set[str]:
-        """Services without a heartbeat for this many terms."""
-        return {name for name, seconds in self._heartbeats(now).items() if seconds >= terms * self.term}
+    def find_expired(self, now: float) -> set[str]:
+        """Services without a heartbeat for `EXPIRY_TERMS` terms."""
+        return {name for name, seconds in self._heartbeats(now).items() if seconds >= EXPIRY_TERMS * self.term}
 
     def revision(self, topic: str) -> int:
         """The revision that a takeover of a topic's lease must state."""

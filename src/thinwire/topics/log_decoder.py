@@ -12,13 +12,16 @@ from thinwire.codec.deliveries import ChangedEvents
 from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
-from thinwire.topics.delivery_dedup import DeliveryDedup, Source
+from thinwire.topics.delivery_dedup import DeliveryDedup, Source, last_events
 from thinwire.topics.names import KEY_SUFFIX, publisher_in
 from thinwire.topics.position import Position, PublisherPositions, decode_envelope
 from thinwire.wire import read
 
 Lookup = Callable[[bytes], Schema | None]
 """returns the schema of a fingerprint"""
+FetchDefinition = Callable[[bytes], Awaitable[bool]]
+"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
+there is none, raises PeerFault if the stored one is another"""
 
 
 class LogDecoder:
@@ -46,7 +49,7 @@ class LogDecoder:
         self.decoders: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.dedup: DeliveryDedup | None = None
-        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = _no_properties
+        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = lambda decoder: ()
         self.changed_events: ChangedEvents | None = None
         self.current: StreamDecoder
         self._lookup = lookup
@@ -71,8 +74,22 @@ class LogDecoder:
             raise
         return out + found if out else found
 
+    async def receive_and_fetch(
+        self,
+        stored: StoredMessage,
+        now: float,
+        fetch: FetchDefinition,
+        on_fault: Callable[[PeerFault], None],
+    ) -> list[Delivery]:
+        """Decode a message and fetch the definitions that it needs; see `resolve_and_retry`."""
+        try:
+            return self.receive(stored, now)
+        except PeerFault as fault:
+            decoder = self.decoder(publisher_in(stored.subject))
+            return await resolve_and_retry(decoder, fault, lambda: self.decode(stored, now), fetch, on_fault)
+
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
-        """Decode a message for its publisher alone; again, after a definition that it needs was fetched."""
+        """Decode a message without a check for a gap; `receive` did that, if the message is decoded again."""
         return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
 
     def decoder_of(self, stored: StoredMessage) -> StreamDecoder:
@@ -107,7 +124,7 @@ class LogDecoder:
 
     def _decode(self, decoder: StreamDecoder, message: bytes, offset: int, now: float) -> list[Delivery]:
         if self.dedup is not None and not self.dedup:
-            self.dedup = None  # kept until now: a cursor within the last message needs the entries it removed
+            self.dedup = None  # not before: a cursor within the last message needs the entries that it removed
         if self._only_changes and decoder.decoder_state is not None:
             hold = decoder.decoder_state.rules.hold
             decoder.include_suppressed = decoder.publisher in self._awaited or not hold
@@ -143,8 +160,9 @@ class ChannelDecoder(LogDecoder):
     positions: the log position that the channel has covered of each publisher; it stays where it is while the decoder
         of the publisher waits for a key frame
     only_matching: the channel contains the events that match a predicate and omits all others
-    began: the log offset up to which the reader had read everything before it started with this channel
-    position: the log position of the last message; previous: its publisher, and the position of that one before it
+    began: the log offset up to which the reader had read everything when it started with this channel
+    position: the log position of the last message
+    previous: the publisher of the last message, and its position before that message
     """
 
     def __init__(
@@ -167,22 +185,28 @@ class ChannelDecoder(LogDecoder):
         self._epochs: dict[str, int] = {}
         self._reached: dict[str, Position] = {}
         self._successions: set[str] = set()
+        self._repeated: dict[str, Position] = {}
 
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message. A message of a translator that was replaced is dropped."""
         decoder = self.decoder_of(stored)
         epoch, position, message = decode_envelope(stored.payload)
         publisher = decoder.publisher
-        known = self._epochs.get(publisher, epoch)
+        known, reached = self._epochs.get(publisher, epoch), self._reached.get(publisher, position)
         if epoch < known:
             return []
-        if epoch > known and position == self._reached.get(publisher):
+        if publisher in self._repeated and reached >= self._repeated[publisher]:
+            del self._repeated[publisher]
+        if epoch > known and position < reached:
+            self._expect_repeated(decoder, reached)
+        if epoch > known and position == reached and publisher in self._reached:
             # A successor starts at the position where its predecessor ended. If this reader is at another position, it
             # has read messages of a replaced translator: the decoder then finds a gap and reports it.
             decoder.expect_successor()
             self._successions.add(publisher)
         self._epochs[publisher] = epoch
-        self._reached[publisher] = position
+        # An earlier position in the same epoch is that of a late copy of a message.
+        self._reached[publisher] = max(position, reached) if epoch == known else position
         self.position, self.previous = position, (publisher, self.positions.of(publisher))
         deliveries = self._decode(decoder, message, stored.offset, now)
         if decoder.state is State.READY:
@@ -195,11 +219,11 @@ class ChannelDecoder(LogDecoder):
         self.positions.note(publisher, position)
 
     def is_restarted_by(self, stored: StoredMessage) -> bool:
-        """Report whether the channel restarts with this message, in the same epoch and without what came before.
+        """Report whether the channel restarts with this message: key frames of the same epoch, after a gap.
 
-        The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.
+        The log had the same gap, or the channel was closed. The missing events can be read from the log.
         """
-        if not stored.subject.endswith(KEY_SUFFIX):
+        if not stored.subject.endswith(KEY_SUFFIX):  # checked for every message of a channel
             return False
         decoder = self.decoders.get(publisher_in(stored.subject))
         if decoder is None or decoder.state is not State.READY or decoder.decoder_state is None:
@@ -237,26 +261,26 @@ class ChannelDecoder(LogDecoder):
             self._forget_passed(dedup)
         return super()._drop_delivered(dedup, decoder, offset, found)
 
+    def _expect_repeated(self, decoder: StreamDecoder, reached: Position) -> None:
+        """Drop the events up to a position, because a successor begins before it.
+
+        It continues after the last stored message, which may be a late copy of an earlier one.
+        """
+        self._repeated[decoder.publisher] = reached
+        self.dedup = self.dedup or DeliveryDedup()
+        self.dedup.add(decoder.publisher, {source: number for source, number, _ in last_events(decoder)})
+
     def _forget_passed(self, dedup: DeliveryDedup) -> None:
         """Remove publishers whose channel has reached the end of what was read from the log.
 
-        Sources without a matching event would stay in the dedup state forever. Other channels may still send events
-        that were suppressed before that position.
+        Sources without a matching event would stay in the dedup state forever. A channel without a predicate may still
+        send events before that position, which it had suppressed.
         """
         for publisher in list(dedup.delivered):
             is_current = self.previous is not None and self.previous[0] == publisher
             reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
-            if reached.offset >= self.began:
+            if reached.offset >= self.began and publisher not in self._repeated:
                 dedup.forget(publisher)
-
-
-def _no_properties(decoder: StreamDecoder) -> Collection[str]:
-    return ()
-
-
-FetchDefinition = Callable[[bytes], Awaitable[bool]]
-"""fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
-there is none, raises PeerFault if the stored one is another"""
 
 
 async def resolve_and_retry(

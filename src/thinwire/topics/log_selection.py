@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from thinwire.brokers.protocol import Broker
+from thinwire.brokers.protocol import Broker, StoredMessage
 from thinwire.topics.names import (
     channel_key_subject,
     channel_log_of,
@@ -24,10 +24,10 @@ from thinwire.topics.names import (
     publisher_subjects,
 )
 
-LOG_PART = "log/"
-"""prefix of the checkpoint parts that hold decoder snapshots of a topic log"""
 MAX_CONCURRENT = 64
 """broker requests in flight, at most"""
+POLL_INTERVAL = 1.0
+"""seconds to wait for a message before the end of the log is read again"""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -60,19 +60,18 @@ class LogSelection(NamedTuple):
 
     def part_name(self, publisher: str) -> str:
         """Return the name of the checkpoint part with the decoder snapshot of a publisher."""
-        return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher
+        return f"class/{self.class_id}/{publisher}" if self.class_id else f"log/{publisher}"
 
 
-class PublisherOffsets:
+class PublisherOffsets(NamedTuple):
     """Offsets in a topic log, by publisher.
 
     newest: offset of the last message
     keys: offset at which the last key frame round starts
     """
 
-    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
-        self.newest = newest
-        self.keys = keys
+    newest: Mapping[str, int]
+    keys: Mapping[str, int]
 
     @classmethod
     async def find(cls, broker: Broker, topic: str) -> PublisherOffsets:
@@ -84,6 +83,51 @@ class PublisherOffsets:
             return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}
 
         return cls(await find_last(publisher_subjects), await find_last(key_subject))
+
+
+async def read_range(
+    broker: Broker, log: str, first: int, last: int, subjects: Collection[str]
+) -> AsyncGenerator[StoredMessage, None]:
+    """Yield the messages under some subjects from offset `first` to `last`, without those that retention removes."""
+    end, offset = await last_offset(broker, log, subjects, last), first - 1
+    if end < first:
+        return
+    reader = await broker.read(log, first=first, subjects=list(subjects))
+    try:
+        while offset < end:
+            stored = await reader.next(POLL_INTERVAL)
+            if stored is None:
+                end = min(end, await last_offset(broker, log, subjects, last))
+            elif stored.offset > last:
+                return
+            else:
+                yield stored
+                offset = stored.offset
+                reader.done(offset)
+    finally:
+        await reader.close()
+
+
+async def first_message(broker: Broker, log: str, offset: int, subjects: Sequence[str] = ()) -> StoredMessage | None:
+    """Return the first message at or after an offset; None if none arrives within `POLL_INTERVAL`."""
+    reader = await broker.read(log, first=offset, subjects=subjects, max_unacknowledged=1)
+    try:
+        return await reader.next(POLL_INTERVAL)
+    finally:
+        await reader.close()
+
+
+async def last_offset(broker: Broker, log: str, subjects: Iterable[str], up_to: int) -> int:
+    """Return the offset of the last message under one of the subjects, 0 for none."""
+    found = [await broker.last(log, subject, up_to=up_to) for subject in subjects]
+    return max((stored.offset for stored in found if stored is not None), default=0)
+
+
+async def newest_messages(broker: Broker, selection: LogSelection) -> dict[str, StoredMessage]:
+    """Return the last message of each publisher with key frames in the log."""
+    names = map(publisher_in, await broker.subjects(selection.log, selection.key_subject()))
+    found = {name: await broker.last(selection.log, selection.subjects(name)) for name in names}
+    return {name: stored for name, stored in found.items() if stored is not None}
 
 
 async def gather_limited(request: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:

@@ -40,7 +40,7 @@ WATCHES = "tw_watches"
 WATCH_LEASES = "tw_watch_leases"
 """bucket of watch leases, and of the running watch services"""
 SAMPLERS = "tw_samplers"
-"""bucket of dictionary leases by topic, and of the running dictionary services"""
+"""bucket of dictionary leases by topic, and of the running dictionary trainers"""
 
 MAX_TOPIC = 200
 _LOG = "tw_log_"
@@ -200,11 +200,6 @@ class DocumentKind(StrEnum):
     SUBSCRIPTION = "subscription"
     PUBLISHER = "publisher"
 
-    @property
-    def is_per_topic(self) -> bool:
-        """Return True if a topic has one document of this kind, so that the key ends with the topic."""
-        return self in (DocumentKind.TOPIC, DocumentKind.CONFIG)
-
 
 class RegistryKey(NamedTuple):
     """Parts of a registry key. `name` is a fingerprint, a subscription's identity, a publisher's name, or empty."""
@@ -240,6 +235,11 @@ def publisher_key(topic: str, name: str) -> str:
     return f"{DocumentKind.PUBLISHER}.{check_topic(topic)}.{check_name_token(name, 'name')}"
 
 
+def keys_of(kind: DocumentKind, topic: str) -> str:
+    """Pattern for the keys of all schemas, subscriptions or publishers of a topic."""
+    return f"{kind}.{check_topic(topic)}.*"
+
+
 def parse_registry_key(key: str) -> RegistryKey:
     """Split a key of the registry bucket; `RegistryError` if it is not one."""
     prefix, _, rest = key.partition(".")
@@ -247,8 +247,10 @@ def parse_registry_key(key: str) -> RegistryKey:
         kind = DocumentKind(prefix)
     except ValueError:
         raise RegistryError(f"{key}: not a key of the registry", key=key, kinds=sorted(DocumentKind)) from None
-    topic, _, name = (rest, "", "") if kind.is_per_topic else rest.rpartition(".")
     try:
-        return RegistryKey(kind, check_topic(topic), name if kind.is_per_topic else check_name_token(name, "name"))
+        if kind in (DocumentKind.TOPIC, DocumentKind.CONFIG):
+            return RegistryKey(kind, check_topic(rest))
+        topic, _, name = rest.rpartition(".")
+        return RegistryKey(kind, check_topic(topic), check_name_token(name, "name"))
     except ConfigError as problem:
         raise RegistryError(f"{key}: {problem.detail}", key=key) from None

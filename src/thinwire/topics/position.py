@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from thinwire.brokers.protocol import is_same_log
 from thinwire.errors import CorruptFrame
 from thinwire.wire import varint
 
@@ -34,25 +33,16 @@ class Position(NamedTuple):
     """A position in a log. Positions of one log are ordered.
 
     offset: a message number; within: events already consumed of the message that follows
-    log_id: identity of the log (`Span.log_id`), "" if unknown
+    log_id: identity of the log (`Span.log_id`), "" if unknown. A log that is deleted and created again under the same
+        name starts at offset 1: offsets alone do not identify a message.
 
     >>> Position(120) < Position(120, 2) < Position(121)
     True
-    >>> Position(7, log_id="2026-01-31").is_in("2026-02-01"), Position(7).is_in("2026-02-01")
-    (False, True)
     """
 
     offset: int
     within: int = 0
     log_id: str = ""
-
-    def is_in(self, log_id: str) -> bool:
-        """Return whether the position can belong to the log with this identity.
-
-        A log that is deleted and created again under the same name starts at offset 1: offsets alone do not identify
-        a message.
-        """
-        return is_same_log(self.log_id, log_id)
 
 
 class PublisherPositions:

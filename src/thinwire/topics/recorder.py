@@ -23,9 +23,9 @@ from typing import Literal
 from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, StoredMessage
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
-from thinwire.topics.checkpoint_store import checkpoint_index_key, decode_index
+from thinwire.topics.checkpoint_store import CheckpointIndex, checkpoint_index_key
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
-from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.log_selection import LogSelection, newest_messages
 from thinwire.topics.names import (
     CHECKPOINTS,
     DICTIONARIES,
@@ -34,12 +34,12 @@ from thinwire.topics.names import (
     DocumentKind,
     check_topic,
     config_key,
+    keys_of,
     log_of,
-    parse_registry_key,
-    publisher_in,
     publisher_subjects,
     topic_key,
 )
+from thinwire.topics.registry_client import publisher_names, topic_document
 from thinwire.topics.seeker import find_round_start
 from thinwire.wire import bindings_in
 
@@ -86,31 +86,27 @@ ATTEMPTS = 5
 async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> None:
     """Record the current schemas, settings and static facts of a topic."""
     registry = await broker.bucket(REGISTRY)
-    for pattern in (f"{DocumentKind.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
+    for pattern in (keys_of(DocumentKind.SCHEMA, topic), topic_key(topic), config_key(topic)):
         await _put_all(out, REGISTRY, registry, pattern)
     await _put_all(out, FACTS, await broker.bucket(FACTS), f"{topic}.*")
 
 
 async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
     """Record dictionaries with their parents. Return the hashes of those that were found at the broker."""
-    found: list[bytes] = []
-    bucket = await broker.bucket(DICTIONARIES) if hashes else None
-    for hash in hashes:
-        assert bucket is not None
-        if await _put_with_parents(out, bucket, hash):
-            found.append(hash)
-    return found
+    if not hashes:
+        return []
+    bucket = await broker.bucket(DICTIONARIES)
+    return [hash for hash in hashes if await _put_with_parents(out, bucket, hash)]
 
 
 async def _put_with_parents(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
     """Record a dictionary and its chain of parents. Return how many there are."""
     for number in range(MAX_CHAIN):
-        entry = await bucket.get(hash.hex()) if hash else None
-        if entry is None or entry.value is None:
+        value = await _put_one(out, DICTIONARIES, bucket, hash.hex()) if hash else None
+        if value is None:
             return number
-        out.put_document(DICTIONARIES, entry.key, entry.value)
         await _put_all(out, DICTIONARIES, bucket, f"{hash.hex()}.*")
-        hash = parent_in(entry.value)
+        hash = parent_in(value)
     return MAX_CHAIN
 
 
@@ -124,9 +120,10 @@ async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> N
         entry = await bucket.get(checkpoint_index_key(topic))
         if entry is None or entry.value is None:
             return
-        complete = [one for one in decode_index(topic, entry.value) if one.complete]
-        pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(part)]
-        if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
+        complete = [one for one in CheckpointIndex.decode(entry.value).checkpoints if one.complete]
+        pieces = [key for one in complete for part in one.parts.values() for key in one.piece_keys(topic, part)]
+        missing = [key for key in pieces if await _put_one(out, CHECKPOINTS, bucket, key) is None]
+        if not missing:
             out.put_document(CHECKPOINTS, entry.key, entry.value)
             return
     raise Conflict("the checkpoints change faster than they can be read", topic=topic, attempts=ATTEMPTS)
@@ -138,12 +135,12 @@ async def _put_all(out: RecordingWriter, name: str, bucket: Bucket, pattern: str
             out.put_document(name, entry.key, entry.value)
 
 
-async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) -> bool:
+async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) -> bytes | None:
+    """Record a document and return its value; None if there is none."""
     entry = await bucket.get(key)
-    if entry is None or entry.value is None:
-        return False
-    out.put_document(name, key, entry.value)
-    return True
+    if entry is not None and entry.value is not None:
+        out.put_document(name, key, entry.value)
+    return entry.value if entry is not None else None
 
 
 Start = Literal["earliest", "latest"] | int | datetime
@@ -171,15 +168,9 @@ async def check_same(broker: Broker, topic: str, span: Span, recorded: StoredMes
 
 async def _publishers(broker: Broker, topic: str, offset: int) -> set[str]:
     """Publishers with messages at or after `offset`, or listed in the registry."""
-    selection, registry = LogSelection(topic), await broker.bucket(REGISTRY)
-    active = {
-        parse_registry_key(entry.key).name for entry in await registry.entries(f"{DocumentKind.PUBLISHER}.{topic}.*")
-    }
-    for name in map(publisher_in, await broker.subjects(selection.log, selection.key_subject())):
-        newest = await broker.last(selection.log, selection.subjects(name))
-        if newest is not None and newest.offset >= offset:
-            active.add(name)
-    return active
+    newest = await newest_messages(broker, LogSelection(topic))
+    active = {name for name, stored in newest.items() if stored.offset >= offset}
+    return active | await publisher_names(await broker.bucket(REGISTRY), topic)
 
 
 FLUSH_INTERVAL = 1.0
@@ -305,6 +296,6 @@ async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
         try:
             await broker.span(log_of(check_topic(topic)))
         except UnknownLog:
-            if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
+            if await topic_document(await broker.bucket(REGISTRY), topic) is None:
                 raise UnknownTopic("the topic is not registered and has no log", topic=topic) from None
             await broker.ensure_log(log_of(topic), [publisher_subjects(topic)])

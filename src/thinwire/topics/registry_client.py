@@ -1,7 +1,7 @@
-"""Client side of the registry: register schemas, and write and remove documents of subscriptions and publishers.
+"""Client side of the registry: registers schemas, and reads and writes the documents of topics.
 
-Clients write their own documents. The service derives configurations from them. Topics can therefore be registered,
-published and subscribed while no service runs.
+Clients write their own documents. The registry service derives configurations from them. Clients can therefore
+register, publish and subscribe while no service is running.
 """
 
 from __future__ import annotations
@@ -13,22 +13,31 @@ from itertools import islice
 from typing import Any
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, BucketEntry
-from thinwire.codec import Demand, resolve
+from thinwire.codec import resolve
 from thinwire.codec.demand import check_names
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
-from thinwire.schema import Schema, compatible, from_turtle
+from thinwire.schema import Schema, compatible
+from thinwire.topics.demand_class import check_subscription
 from thinwire.topics.document import decode_object
-from thinwire.topics.names import REGISTRY, publisher_key, schema_key, service_subject, subscription_key, topic_key
+from thinwire.topics.names import (
+    REGISTRY,
+    DocumentKind,
+    keys_of,
+    parse_registry_key,
+    schema_key,
+    service_subject,
+    subscription_key,
+    topic_key,
+)
 from thinwire.topics.static_properties import factored
-from thinwire.topics.tolerance_budget import check_subscription
-from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
+from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument, decode_entry, encode
 from thinwire.topics.topic_settings import Settings, demand_for
 
 ATTEMPTS = 20
 """attempts to write a document that others change at the same time"""
 MAX_CONCURRENT = 256
 """concurrent writes of documents"""
-_WILDCARD = "*"
+PING_TIMEOUT = 2.0
 
 
 async def open_registry(broker: Broker) -> Bucket:
@@ -46,42 +55,37 @@ async def register_schema(bucket: Bucket, schema: Schema, settings: Settings | N
     for _ in range(ATTEMPTS):
         entry = await bucket.get(topic_key(schema.name))
         present = _read_topic(entry)
-        wanted = await _make_topic(bucket, schema, settings, present)
+        document = await _make_topic(bucket, schema, settings, present)
         await _store_schema(bucket, schema)
-        if wanted == present:
-            return wanted
+        if document == present:
+            return document
         try:
-            await bucket.put(wanted.key, encode(wanted), revision=entry.revision if entry is not None else NOTHING)
-            return wanted
+            await bucket.put(document.key, encode(document), revision=entry.revision if entry is not None else NOTHING)
+            return document
         except Conflict:
             continue
     raise Conflict("the topic is changed by others at the same time", topic=schema.name, attempts=ATTEMPTS)
 
 
-async def register_turtle(bucket: Bucket, text: str, settings: Settings | None = None) -> TopicDocument:
-    """Register the schema that a Turtle document describes."""
-    return await register_schema(bucket, from_turtle(text), settings)
-
-
 async def topic_document(bucket: Bucket, topic: str) -> TopicDocument | None:
     """The document of a topic; None if it is not registered."""
-    entry = await bucket.get(topic_key(topic))
-    if entry is None or entry.value is None:
-        return None
-    document = decode(entry.key, entry.value)
-    assert isinstance(document, TopicDocument)
-    return document
+    return decode_entry(await bucket.get(topic_key(topic)), TopicDocument)
 
 
 async def find_schema(bucket: Bucket, topic: str, fingerprint: bytes | str) -> Schema | None:
     """The version of a topic's schema with this fingerprint, factored or not; None if there is none."""
-    wanted = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
-    entry = await bucket.get(schema_key(topic, wanted))
-    if entry is not None and entry.value is not None:
-        return _read_schema(entry)
-    listed = await bucket.entries(schema_key(topic, "any").removesuffix("any") + _WILDCARD)
-    known = (_read_schema(entry) for entry in listed if entry.value is not None)
-    return next((schema for schema in known if factored(schema).fingerprint.hex() == wanted), None)
+    digits = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
+    found = decode_entry(await bucket.get(schema_key(topic, digits)), Schema)
+    if found is not None:
+        return found
+    versions = await schema_versions(bucket, topic)
+    return next((schema for schema in versions if factored(schema).fingerprint.hex() == digits), None)
+
+
+async def schema_versions(bucket: Bucket, topic: str) -> list[Schema]:
+    """All versions of a topic's schema."""
+    entries = await bucket.entries(keys_of(DocumentKind.SCHEMA, topic))
+    return [schema for entry in entries if (schema := decode_entry(entry, Schema)) is not None]
 
 
 async def current_schema(bucket: Bucket, topic: str) -> Schema:
@@ -113,20 +117,15 @@ async def remove_subscription(bucket: Bucket, topic: str, identity: str) -> None
     await bucket.delete(subscription_key(topic, identity))
 
 
-async def put_publisher(bucket: Bucket, publisher: PublisherDocument) -> int:
-    """Store a publisher and return its revision."""
-    return await bucket.put(publisher.key, encode(publisher))
+async def publisher_names(bucket: Bucket, topic: str) -> set[str]:
+    """The names of a topic's registered publishers."""
+    entries = await bucket.entries(keys_of(DocumentKind.PUBLISHER, topic))
+    return {parse_registry_key(entry.key).name for entry in entries}
 
 
-async def remove_publisher(bucket: Bucket, topic: str, name: str) -> None:
-    """Remove a publisher."""
-    await bucket.delete(publisher_key(topic, name))
-
-
-async def ping(broker: Broker, *, timeout: float = 2.0) -> dict[str, Any]:
-    """Number of documents that the registry has; `ServiceUnavailable` if none runs."""
-    answer = await broker.request(service_subject("ping"), b"", timeout=timeout)
-    return decode_object(answer)
+async def ping(broker: Broker) -> dict[str, Any]:
+    """Number of topics, subscriptions, publishers and problems of the registry; `ServiceUnavailable` if none runs."""
+    return decode_object(await broker.request(service_subject("ping"), b"", timeout=PING_TIMEOUT))
 
 
 async def _store_schema(bucket: Bucket, schema: Schema) -> None:
@@ -163,21 +162,13 @@ async def _make_topic(
 def _check_settings(schema: Schema, settings: Settings) -> None:
     """Refuse settings that publishers of this schema cannot apply."""
     topic_key(schema.name)
-    demand = Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.encoding)
-    check_names(schema, demand)
-    resolve(factored(schema), demand_for(factored(schema), demand))
+    check_names(schema, settings.demand)
+    resolve(factored(schema), demand_for(factored(schema), settings.demand))
 
 
 def _read_topic(entry: BucketEntry | None) -> TopicDocument | None:
     """The present topic document; None if there is none or it is invalid, which the next write replaces."""
     try:
-        document = decode(entry.key, entry.value) if entry is not None and entry.value is not None else None
+        return decode_entry(entry, TopicDocument)
     except RegistryError:
         return None
-    return document if isinstance(document, TopicDocument) else None
-
-
-def _read_schema(entry: BucketEntry) -> Schema:
-    document = decode(entry.key, entry.value or b"")
-    assert isinstance(document, Schema)
-    return document

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from thinwire.brokers.protocol import Broker, StoredMessage
@@ -20,8 +21,8 @@ from thinwire.codec import State, StreamDecoder
 from thinwire.codec.stream_snapshot import restore_decoder
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, PeerFault, UnknownSchema
 from thinwire.topics.checkpoint_store import Checkpoint, CheckpointPart, CheckpointStore
-from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder, resolve_and_retry
-from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder
+from thinwire.topics.log_selection import LogSelection, last_offset, newest_messages, read_range
 from thinwire.topics.names import CHECKPOINTS, publisher_in
 from thinwire.topics.position import Position, decode_envelope
 
@@ -31,14 +32,11 @@ NEAR = 64
 """offsets; key frames at most this far back are used without looking for a checkpoint"""
 MAX_FILTERED = 64
 """publishers whose messages are selected by subject; for more, all messages of the log are read"""
-POLL_INTERVAL = 1.0
-"""seconds to wait for a message before the end of the log is read again"""
 INACTIVE_AFTER = 600.0
 """seconds without a message after which a publisher is not needed for a seek"""
 MAX_STARTS = 8
 """starts from which a seek is attempted"""
 
-_NO_OFFSETS: Mapping[str, int] = {}
 _log = logging.getLogger("thinwire.topics")
 
 
@@ -60,7 +58,7 @@ class _RestoredState(NamedTuple):
     """The first offset to read. Messages of a publisher up to its offset in `decoded` are in its snapshot already."""
 
     first: int
-    decoded: Mapping[str, int] = _NO_OFFSETS
+    decoded: Mapping[str, int] = MappingProxyType({})
 
 
 class Seeker:
@@ -109,6 +107,7 @@ class Seeker:
             found = SeekResult(decoders, _describe(start, offset - restored.first))
             ready = {name for name, decoder in decoders.decoders.items() if decoder.state is State.READY}
             unready = (names | decoders.decoders.keys()) - ready
+        found.log_decoder.offset = offset - 1
         _log.info("%s: seek to offset %d %s", self.selection.topic, offset, found.start_text)
         return found
 
@@ -142,14 +141,9 @@ class Seeker:
 
         Other publishers need no state: they begin with key frames when they send again.
         """
-        subjects = await self.broker.subjects(self.selection.log, self.selection.key_subject())
-        newest = {name: await self._last(self.selection.subjects(name)) for name in map(publisher_in, subjects)}
-        end = max((stored.time for stored in newest.values() if stored is not None), default=0.0)
-        return {
-            name
-            for name, stored in newest.items()
-            if stored is not None and (stored.offset >= offset or stored.time >= end - INACTIVE_AFTER)
-        }
+        newest = await newest_messages(self.broker, self.selection)
+        active_since = max((stored.time for stored in newest.values()), default=0.0) - INACTIVE_AFTER
+        return {name for name, stored in newest.items() if stored.offset >= offset or stored.time >= active_since}
 
     async def _begin(
         self, start: SeekStart, decoders: LogDecoder, offset: int, publishers: Collection[str] | None
@@ -190,9 +184,8 @@ class Seeker:
         end = max(decoded.values(), default=offset - 1)
         # The snapshots of a channel are at different offsets. A publisher with messages between the offset of its
         # snapshot and the highest of these offsets is read from the former on.
-        behind = [
-            at for name, at in decoded.items() if await self._last_matching([self.selection.subjects(name)], end) > at
-        ]
+        log, subjects = self.selection.log, self.selection.subjects
+        behind = [at for name, at in decoded.items() if await last_offset(self.broker, log, [subjects(name)], end) > at]
         return _RestoredState(min(behind, default=end) + 1, decoded)
 
     async def _find_envelope(
@@ -219,7 +212,12 @@ class Seeker:
             raise CorruptCheckpoint(detail, topic=self.selection.topic, offset=checkpoint.offset)
 
     async def _restore_decoder(self, checkpoint: Checkpoint, decoder: StreamDecoder) -> None:
-        data = await (await self._store()).read_part(checkpoint, self.selection.part_name(decoder.publisher))
+        name = self.selection.part_name(decoder.publisher)
+        data = await (await self._store()).read_part(self.selection.topic, checkpoint, name)
+        await self.restore(decoder, data)
+
+    async def restore(self, decoder: StreamDecoder, data: bytes) -> None:
+        """Restore a snapshot and fetch the schema that it needs. Raise `UnknownSchema` if there is none."""
         try:
             await self._restore_snapshot(decoder, data)
         except UnknownSchema as unknown:
@@ -240,24 +238,8 @@ class Seeker:
                 if stored.offset > restored.decoded.get(publisher_in(stored.subject), 0):
                     await self._decode(decoders, stored)
 
-    async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:
-        end, offset = await self._last_matching(subjects, last), first - 1
-        if end <= offset:
-            return
-        reader = await self.broker.read(self.selection.log, first=first, subjects=list(subjects))
-        try:
-            while offset < end:
-                stored = await reader.next(POLL_INTERVAL)
-                if stored is None:  # retention may have removed the last messages meanwhile
-                    end = min(end, await self._last_matching(subjects, last))
-                elif stored.offset > last:
-                    return
-                else:
-                    yield stored
-                    offset = stored.offset
-                    reader.done(offset)
-        finally:
-            await reader.close()
+    def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:
+        return read_range(self.broker, self.selection.log, first, last, subjects)
 
     async def _decode(self, decoders: LogDecoder, stored: StoredMessage) -> None:
         """Decode one message. A decoder that cannot read it waits for key frames."""
@@ -265,21 +247,12 @@ class Seeker:
         def report(fault: PeerFault) -> None:
             _log.warning("%s: cannot decode the message at %d: %s", stored.subject, stored.offset, fault)
 
-        try:
-            decoders.receive(stored, stored.time)
-        except PeerFault as fault:
-            decoder = decoders.decoder(publisher_in(stored.subject))
-            await resolve_and_retry(decoder, fault, lambda: decoders.decode(stored, stored.time), self._fetch, report)
+        await decoders.receive_and_fetch(stored, stored.time, self._fetch, report)
 
     def _subjects(self, publishers: Collection[str] | None) -> list[str]:
         if publishers is None or len(publishers) > MAX_FILTERED:
             return [self.selection.subjects()]
         return [self.selection.subjects(name) for name in sorted(publishers)]
-
-    async def _last_matching(self, subjects: Collection[str], up_to: int) -> int:
-        """The offset of the last message under one of the subjects, 0 for none."""
-        found = [await self._last(pattern, up_to) for pattern in subjects]
-        return max((stored.offset for stored in found if stored is not None), default=0)
 
     async def _last(self, pattern: str, up_to: int | None = None) -> StoredMessage | None:
         return await self.broker.last(self.selection.log, pattern, up_to=up_to)

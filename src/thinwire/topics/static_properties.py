@@ -33,7 +33,8 @@ MAX_CACHED = 65_536
 MAX_FACTS_BYTES = 262_144
 
 Facts = Mapping[str, Any]
-Lookup = Callable[[str], Facts | None]
+FindFacts = Callable[[str], Facts | None]
+"""returns the facts under a key, or None"""
 
 
 def factored(schema: Schema) -> Schema:
@@ -79,10 +80,10 @@ def key_of(facts: Facts) -> str:
 
 
 class Factoring:
-    """Replaces static properties of events by a reference, and restores them.
+    """Replaces the static properties of events by a reference, and restores them.
 
-    Events have nested objects on both sides. An instance serves one publisher or one reader. Its caches are bounded;
-    facts that were dropped from the cache are returned as new again.
+    Events have nested objects on both sides. An instance serves one publisher or one reader. It caches the keys of
+    `MAX_CACHED` sets of facts; `split` returns others as new again.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -91,7 +92,6 @@ class Factoring:
         self._static = [p for p in schema if p.static]
         self._names = {p.name for p in self._static}
         self._converters = [(p.name, converter(p)) for p in self._static]
-        self._stored: OrderedDict[str, None] = OrderedDict()
         self._keys: OrderedDict[tuple[Any, ...], str] = OrderedDict()
 
     def split(self, event: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, dict[str, Any] | None]:
@@ -99,25 +99,19 @@ class Factoring:
 
         Returned facts count as stored: store them, or call `mark_unsent`.
         """
-        if not self._names:
-            return event, "", None
         flat = flatten(event, self.schema)
         facts = {p.name: flat.pop(p.name, None) for p in self._static}
-        key = self._key(facts)
-        flat[FACTS_PROPERTY] = key
-        new = _add(self._stored, key, None)
-        return nest(flat), key, facts if new else None
+        flat[FACTS_PROPERTY], is_new = self._find_key(facts)
+        return nest(flat), flat[FACTS_PROPERTY], facts if is_new else None
 
     def mark_unsent(self, key: str) -> None:
         """Record that storing the facts failed; `split` returns them again."""
-        self._stored.pop(key, None)
+        self._keys = OrderedDict((values, known) for values, known in self._keys.items() if known != key)
 
-    def join(self, event: Event, lookup: Lookup) -> Event:
-        """The event with its facts; `UnknownFacts` if `lookup` does not return them."""
-        if not self._names:
-            return event
+    def join(self, event: Event, find: FindFacts) -> Event:
+        """The event with its facts; `UnknownFacts` if `find` does not return them."""
         key = event.get(FACTS_PROPERTY)
-        facts = lookup(key) if isinstance(key, str) else None
+        facts = find(key) if isinstance(key, str) else None
         if facts is None:
             raise UnknownFacts(topic=self.schema.name, key=key)
         if facts.keys() != self._names:
@@ -133,25 +127,19 @@ class Factoring:
         values = nest({p.name: flat[p.name] for p in self.schema if p.name in flat})
         return event.like(values, bound, tuple(name for name in event.flags if name != FACTS_PROPERTY))
 
-    def _key(self, facts: dict[str, Any]) -> str:
+    def _find_key(self, facts: dict[str, Any]) -> tuple[str, bool]:
+        """The key of facts, and whether it is new in the cache."""
         values = tuple((type(facts[name]), facts[name]) for name, _ in self._converters)
         try:
             known = self._keys.get(values)
         except TypeError:  # not hashable; the converter below raises the error that names the property
             known = None
-        if known is None:
-            for name, convert in self._converters:
-                convert(facts[name])
-            known = key_of(facts)
-            _add(self._keys, values, known)
-        return known
-
-
-def _add(cache: OrderedDict[Any, Any], key: Any, value: Any) -> bool:
-    """Add an entry as the most recent one. Return True if it is new."""
-    new = key not in cache
-    cache[key] = value
-    cache.move_to_end(key)
-    if len(cache) > MAX_CACHED:
-        cache.popitem(last=False)
-    return new
+        if known is not None:
+            self._keys.move_to_end(values)
+            return known, False
+        for name, convert in self._converters:
+            convert(facts[name])
+        key = self._keys[values] = key_of(facts)
+        if len(self._keys) > MAX_CACHED:
+            self._keys.popitem(last=False)
+        return key, True

@@ -3,7 +3,7 @@
 A subscription with `exact` requests 0. A subscription that does not select a property does not constrain it. A property
 that no subscription selects gets the loosest tolerance, because its values are not delivered. A selection of sources
 has no influence: a publisher has one tolerance per property for all its sources. A property without a tolerance keeps
-    the idle band of its schema.
+the idle band of its schema.
 
 >>> rooms = Schema("rooms", [Property("t", "number", step="0.1", minimum=0, maximum=50), Property("on", "boolean")])
 >>> requests = [SubscriptionDocument("rooms", "a", {"t": "1%"}), SubscriptionDocument("rooms", "b", {"t": 2})]
@@ -20,7 +20,6 @@ from fractions import Fraction
 from thinwire.codec import Demand
 from thinwire.codec.tolerance_vector import EXACT, ToleranceVector, read_tolerance, round_down, write_tolerance
 from thinwire.errors import DemandError
-from thinwire.filters.where.where_grammar import parse_where
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
@@ -68,9 +67,12 @@ def budget(schema: Schema, subscriptions: Iterable[SubscriptionDocument], settin
     settings = settings or Settings()
     ordered = sorted(subscriptions, key=lambda document: document.identity)
     problems = [
-        f"{one.key}: no property {name}" for one in ordered for name in _named_properties(one) if name not in schema
+        f"{one.key}: no property {name}" for one in ordered for name in one.named_properties if name not in schema
     ]
-    documents = [*ordered, *_requests_of_retained_log(schema, settings)]
+    documents = [*ordered]
+    if settings.has_demand:  # the retained log requests its tolerance like a subscription
+        demand = settings.demand
+        documents.append(SubscriptionDocument(schema.name, "log", demand.tolerance, demand.default_tolerance))
     requests = [(document, _read_request(schema, document, problems)) for document in documents]
     amounts, idle = dict[str, Fraction](), set[str]()
     for p in sent_properties(schema):
@@ -122,36 +124,6 @@ def strictest_budget(one: Budget, other: Budget) -> Budget:
     return Budget(wanted, requested, amounts, one.idle & other.idle, default, one.problems)
 
 
-def check_subscription(schema: Schema, document: SubscriptionDocument) -> None:
-    """Refuse a subscription that the schema cannot honour. The error names the property."""
-    if document.where is not None:
-        where = parse_where(document.where)
-        where.check(schema)
-        where.check_tolerances(document.tolerance)
-    _check_properties(schema, document)
-    if document.exact is True and document.default_tolerance:
-        raise DemandError("exact excludes a default tolerance", tolerance=document.default_tolerance)
-    for name in document.tolerance:
-        amount = read_tolerance(schema[name], document.tolerance)
-        if document.is_exact(name) and amount:
-            raise DemandError("exact excludes a tolerance for the same property", property=name)
-        if document.properties is not None and name not in document.properties:
-            raise DemandError("a tolerance for a property that is not in `properties`", property=name)
-
-
-def _check_properties(schema: Schema, document: SubscriptionDocument) -> None:
-    for name in _named_properties(document):
-        if name not in schema:
-            known = sorted(p.name for p in schema if not p.confidential)
-            raise DemandError("the schema has no such property", property=name, choose_from=known)
-        if schema[name].confidential:
-            raise DemandError("a confidential property is never sent", property=name)
-    dimensions = [p.name for p in schema.dimensions]
-    for name in document.sources or {}:
-        if name not in dimensions:
-            raise DemandError("sources are selected by dimensions", property=name, choose_from=dimensions)
-
-
 def _read_request(schema: Schema, document: SubscriptionDocument, problems: list[str]) -> ToleranceVector:
     """The tolerances of one subscription. One that the schema cannot honour counts as exact and is reported.
 
@@ -169,21 +141,9 @@ def _read_request(schema: Schema, document: SubscriptionDocument, problems: list
     return ToleranceVector(amounts)
 
 
-def _requests_of_retained_log(schema: Schema, settings: Settings) -> list[SubscriptionDocument]:
-    """A retained log with a tolerance in its settings requests that tolerance like a subscription."""
-    if not settings.retain or (settings.tolerance is None and settings.default_tolerance is None):
-        return []
-    return [SubscriptionDocument(schema.name, "log", settings.tolerance or {}, settings.default_tolerance or 0)]
-
-
 def _selects(document: SubscriptionDocument, name: str) -> bool:
     return document.properties is None or name in document.properties or name in document.predicate_names
 
 
 def _names(document: SubscriptionDocument, name: str) -> bool:
     return name in document.tolerance or document.is_exact(name)
-
-
-def _named_properties(document: SubscriptionDocument) -> list[str]:
-    exact = () if isinstance(document.exact, bool) else document.exact
-    return [*document.tolerance, *exact, *(document.properties or ()), *document.predicate_names]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
+from thinwire.brokers.protocol import BucketEntry
 from thinwire.codec import Demand
 from thinwire.errors import RegistryError, ThinwireError
 from thinwire.filters.where.where_grammar import parse_where
@@ -101,6 +102,12 @@ class SubscriptionDocument(Document):
         """The properties in the predicate."""
         return _names_in(self.where) if self.where is not None else ()
 
+    @property
+    def named_properties(self) -> list[str]:
+        """The properties that have a tolerance, are exact, are selected, or occur in the predicate."""
+        exact = () if isinstance(self.exact, bool) else self.exact
+        return [*self.tolerance, *exact, *(self.properties or ()), *self.predicate_names]
+
     def is_exact(self, name: str) -> bool:
         """Return True if a property must be delivered as published."""
         exact = self.exact if isinstance(self.exact, bool) else name in self.exact
@@ -135,6 +142,7 @@ _KINDS: dict[DocumentKind, type[RegistryDocument]] = {
     DocumentKind.SUBSCRIPTION: SubscriptionDocument,
     DocumentKind.PUBLISHER: PublisherDocument,
 }
+D = TypeVar("D", TopicDocument, ConfigDocument, Schema)
 
 
 def encode(document: RegistryDocument | Schema) -> bytes:
@@ -150,6 +158,15 @@ def decode(key: str, value: bytes) -> RegistryDocument | Schema:
         return _read_schema(parsed, document) if parsed.kind is DocumentKind.SCHEMA else _read(parsed, document)
     except ThinwireError as problem:
         raise name_key(problem, key) from None
+
+
+def decode_entry(entry: BucketEntry | None, kind: type[D]) -> D | None:
+    """Decode an entry of the registry bucket; None if there is no document."""
+    if entry is None or entry.value is None:
+        return None
+    document = decode(entry.key, entry.value)
+    assert isinstance(document, kind), "the kind of a document is in its key"
+    return document
 
 
 def _read(key: RegistryKey, document: dict[str, Any]) -> RegistryDocument:

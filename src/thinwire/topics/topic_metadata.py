@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
-from thinwire.brokers.protocol import Broker, Bucket, Retention
+from thinwire.brokers.protocol import Broker, Bucket, BucketEntry, Retention
 from thinwire.codec.demand import tolerance_of
 from thinwire.codec.stream_config import StreamConfig
 from thinwire.dictionaries import Dictionary
@@ -23,18 +23,14 @@ from thinwire.topics.dictionary_documents import ActiveDictionaries
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, config_key, key_subject, log_of, schema_key
-from thinwire.topics.registry_client import find_schema, register_schema, topic_document
-from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key
+from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, config_key, key_subject, log_of, publisher_key
+from thinwire.topics.registry_client import find_schema, register_schema, schema_versions, topic_document
+from thinwire.topics.static_properties import MAX_CACHED, Factoring, decode_facts, encode_facts, factored, facts_key
 from thinwire.topics.tolerance_budget import budget
-from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode
+from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode_entry
 from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
 from thinwire.wire import read
 from thinwire.wire.key_frame import read_head
-
-MAX_FACTS = 65_536
-"""sets of static facts in the cache, at most"""
-_ANY = "any"
 
 _log = logging.getLogger("thinwire.topics")
 
@@ -96,9 +92,10 @@ class TopicMetadata:
         register: bool = False,
         dictionaries: bool = False,
     ) -> TopicMetadata:
-        """Return a topic and register it if requested and if a registry runs. Without a schema it contains bytes.
+        """Return a topic. A new topic without a schema contains bytes.
 
-        dictionaries: let a dictionary trainer serve a topic that is registered now
+        register: register the topic first if a registry is running
+        dictionaries: enable dictionaries in the settings of a topic that is registered now
         """
         is_new = await topic_document(bucket, check_topic(name)) is None
         settings: dict[str, Any] = {"dictionaries": True} if is_new and dictionaries else {}
@@ -131,7 +128,7 @@ class TopicMetadata:
         return await (self._fetch_dictionary(name) if len(name) == HASH_BYTES else self._fetch_schema(name))
 
     def add_class(self, demand: DemandClass) -> None:
-        """Also recognise the schemas of a demand class: the projection of every version."""
+        """Also look up the schemas of a demand class: every version, reduced to the properties of the class."""
         self._classes.append(demand)
         for schema in list(self._schemas.values()):
             self._add_schema(schema)
@@ -144,12 +141,12 @@ class TopicMetadata:
         """Add a publisher to the registry."""
         if self.managed:
             document = PublisherDocument(self.name, name, incarnation, since, self.schema.fingerprint.hex())
-            await registry_client.put_publisher(self._bucket, document)
+            await self._bucket.put(document.key, document.encode())
 
     async def remove_publisher(self, name: str) -> None:
         """Remove a publisher from the registry."""
         if self.managed:
-            await registry_client.remove_publisher(self._bucket, self.name, name)
+            await self._bucket.delete(publisher_key(self.name, name))
 
     async def put_subscription(self, document: SubscriptionDocument) -> None:
         """Add or change a subscription in the registry."""
@@ -177,8 +174,7 @@ class TopicMetadata:
 
     async def configuration(self) -> ConfigDocument | None:
         """Return the current configuration of publishers, or None before the registry's first one."""
-        entry = await self._bucket.get(config_key(self.name)) if self.managed else None
-        return await self._read_config(entry.value) if entry is not None and entry.value is not None else None
+        return await self._read_config(await self._bucket.get(config_key(self.name))) if self.managed else None
 
     async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
         """Yield the current configuration of publishers and every change."""
@@ -186,36 +182,32 @@ class TopicMetadata:
             return
         async with aclosing(self._bucket.watch(config_key(self.name))) as changes:
             async for entry in changes:
-                config = await self._read_config(entry.value) if entry is not None and entry.value is not None else None
+                config = await self._read_config(entry)
                 if config is not None:
                     yield config
 
     async def wait_for_tolerances(self, tolerances: Mapping[str, float], timeout: float) -> bool:
         """Wait until the configuration of publishers meets these tolerances. Return False after the timeout."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout), aclosing(self.configurations()) as configurations:
                 async for config in configurations:
                     if config.wanted and self._meets(config, tolerances):
                         return True
-        except TimeoutError:
-            pass
         return not self.managed
 
     def initial_config(self, own: StreamConfig) -> StreamConfig:
-        """Return the configuration of a publisher before the registry's first one: the topic's settings.
+        """Return the configuration that a publisher uses until the registry has written one.
 
-        own: the publisher's own configuration; its demand is used unless the settings state a tolerance
+        own: the configuration of the publisher; its demand is used unless the settings of the topic state a tolerance
         """
         if self.document is None:
             return own
         settings = self.document.settings
-        has_tolerance = settings.tolerance is not None or settings.default_tolerance is not None
-        stated = settings.retain and has_tolerance
-        demand = budget(self.schema, [], settings).demand(self.schema, settings) if stated else own.demand
+        demand = budget(self.schema, [], settings).demand(self.schema, settings) if settings.has_demand else own.demand
         return StreamConfig(own.version, demand_for(self.wire_schema, demand), **settings.stream)
 
     def factoring_of(self, fingerprint: bytes) -> Factoring | None:
-        """Return what joins events of this fingerprint with their static facts; None if they have no reference."""
+        """Return the `Factoring` of events with this fingerprint; None if they have no static properties."""
         original = self._originals.get(fingerprint)
         return Factoring(original) if original is not None else None
 
@@ -246,7 +238,7 @@ class TopicMetadata:
             if entry is None or entry.value is None:
                 raise UnknownFacts(topic=self.name, key=key)
             self._facts[key] = decode_facts(key, entry.value)
-            while len(self._facts) > MAX_FACTS:
+            while len(self._facts) > MAX_CACHED:
                 self._facts.popitem(last=False)
         return self._facts[key]
 
@@ -263,15 +255,12 @@ class TopicMetadata:
 
     async def _fetch_schema(self, fingerprint: bytes) -> bool:
         schema = await find_schema(self._bucket, self.name, fingerprint)
-        versions = [schema] if schema is not None else await self._versions() if self._classes else []
-        for version in versions:
-            self._add_schema(version)
+        if schema is not None:
+            self._add_schema(schema)
+        elif self._classes:  # a channel contains a projection of one of the versions
+            for version in await schema_versions(self._bucket, self.name):
+                self._add_schema(version)
         return fingerprint in self._schemas
-
-    async def _versions(self) -> list[Schema]:
-        entries = await self._bucket.entries(schema_key(self.name, _ANY).removesuffix(_ANY) + "*")
-        found = [decode(entry.key, entry.value) for entry in entries if entry.value is not None]
-        return [version for version in found if isinstance(version, Schema)]
 
     def _add_schema(self, schema: Schema) -> None:
         on_wire = factored(schema)
@@ -281,12 +270,16 @@ class TopicMetadata:
             if on_wire is not schema:
                 self._originals[sent.fingerprint] = schema
 
-    async def _read_config(self, value: bytes) -> ConfigDocument | None:
-        """Decode a configuration.
+    async def _read_config(self, entry: BucketEntry | None) -> ConfigDocument | None:
+        """Decode a configuration; None if there is none or it is unreadable.
 
         One that stops publishers of a topic with `retain` was made before that setting: the registry replaces it soon.
         """
-        config = _decode_config(self.name, value)
+        try:
+            config = decode_entry(entry, ConfigDocument)
+        except RegistryError as problem:
+            _log.warning("%s: ignored an unreadable configuration: %s", self.name, problem)
+            return None
         if config is None or config.wanted:
             return config
         document = await topic_document(self._bucket, self.name)
@@ -316,12 +309,3 @@ async def _contains_bytes(broker: Broker, topic: str) -> bool:
         return read_head(read(newest.payload).body)[0].fingerprint == opaque(topic).fingerprint
     except (UnknownLog, PeerFault):
         return False
-
-
-def _decode_config(topic: str, value: bytes) -> ConfigDocument | None:
-    try:
-        document = decode(config_key(topic), value)
-    except RegistryError as problem:
-        _log.warning("%s: ignored an unreadable configuration: %s", topic, problem)
-        return None
-    return document if isinstance(document, ConfigDocument) else None

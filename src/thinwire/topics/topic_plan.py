@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from thinwire.brokers.protocol import Bucket
-from thinwire.codec import Demand, StreamConfig, resolve
+from thinwire.codec import StreamConfig, resolve
 from thinwire.errors import PlanError, SchemaError, ThinwireError
 from thinwire.schema import Schema, from_turtle
 from thinwire.topics.document import Document, stored_fields
@@ -61,27 +61,22 @@ class TopicPlan(Document):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_topic(self.schema.name)
-        resolve(self.schema, self._demand)
+        resolve(self.schema, self.settings.demand)
 
     @property
-    def link_config(self) -> StreamConfig:
+    def stream_config(self) -> StreamConfig:
         """The stream configuration of a publisher without a registry."""
-        return StreamConfig(version=0, demand=self._demand, **self.settings.stream)
+        return StreamConfig(version=0, demand=self.settings.demand, **self.settings.stream)
 
     @property
     def publishing(self) -> dict[str, Any]:
         """The plan as arguments of `bus.publisher`."""
         return {
             "schema": self.schema,
-            "config": self.link_config,
+            "config": self.stream_config,
             "linger": self.linger,
             "max_batch": self.max_batch,
         }
-
-    @property
-    def _demand(self) -> Demand:
-        settings = self.settings
-        return Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.encoding)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 >>> Settings(max_silence=5).max_silence
 5
->>> ConfigDocument("rooms", 3, wanted=True, demand=Demand({"t": 0.5}), format="json").link_config().version
-3
+>>> ConfigDocument("rooms", 3, wanted=True, demand=Demand({"t": 0.5}), format="json").stream["format"]
+'json'
 """
 
 from __future__ import annotations
@@ -83,6 +83,16 @@ class Settings(StreamSettings):
         """Mode, predictor and minimum interval as arguments of `Demand`."""
         return {"mode": self.mode, "predictor": self.predictor, "min_interval": self.min_interval}
 
+    @property
+    def demand(self) -> Demand:
+        """The demand of a retained log without subscriptions."""
+        return Demand(self.tolerance or {}, self.default_tolerance or 0, **self.encoding)
+
+    @property
+    def has_demand(self) -> bool:
+        """True if the log is retained and the settings state its tolerance."""
+        return self.retain and (self.tolerance is not None or self.default_tolerance is not None)
+
 
 @dataclass(frozen=True)
 class _DemandDocument(Document):
@@ -120,19 +130,13 @@ class ConfigDocument(StreamSettings):
     demand: Annotated[Demand, _check_demand] = field(default_factory=Demand)
     dictionaries: bool = False
 
-    @classmethod
-    def of(cls, topic: str, wanted: bool, link: StreamConfig) -> ConfigDocument:
-        """The document of a stream configuration."""
-        return cls(topic, wanted=wanted, **{f.name: getattr(link, f.name) for f in fields(StreamConfig)})
-
     @property
     def key(self) -> str:
         return config_key(self.topic)
 
-    def link_config(self, schema: Schema | None = None) -> StreamConfig:
-        """The stream configuration; with a schema, limited to the properties of that schema."""
-        demand = self.demand if schema is None else demand_for(schema, self.demand)
-        return StreamConfig(self.version, demand, **self.stream)
+    def stream_config(self, schema: Schema) -> StreamConfig:
+        """The stream configuration of a publisher that writes `schema`."""
+        return StreamConfig(self.version, demand_for(schema, self.demand), **self.stream)
 
 
 def demand_for(schema: Schema, demand: Demand) -> Demand:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.cli.output import Output
 from thinwire.cli.spark_options import progress_bar
-from thinwire.errors import JobFailed, MissingExtra, SparkUnavailable
+from thinwire.errors import MissingExtra, SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,16 +48,12 @@ def run_in_process(
 
 def run_on_spark(spark: SparkSession) -> CellRunner:
     """Return a function that runs cells as a sweep on Spark."""
-    from thinwire.spark.parameter_sweep import sweep
+    from thinwire.spark.parameter_sweep import run_cells
 
     def run(
         function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
     ) -> list[Mapping[str, Any]]:
         with progress_bar(f"{len(cells):,} cells") as progress:
-            results = sweep(spark, function, cells, weight=weight, progress=progress)
-        for result in results:
-            if result.figures is None:
-                raise JobFailed(f"a cell failed: {result.error}", **result.cell)
-        return [result.figures for result in results if result.figures is not None]
+            return run_cells(spark, function, cells, weight, progress)
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from json import dumps as encode_json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,8 @@ import typer
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption
 from thinwire.clock import WallClock
-from thinwire.edge.placement_files import host_text
 from thinwire.errors import ConfigError
+from thinwire.placement import Host
 from thinwire_lab.cli.cell_runner import cell_runner
 from thinwire_lab.placement.calibration import Calibration, calibrate
 from thinwire_lab.placement.model_training import store, store_published
@@ -73,6 +74,16 @@ def calibrate_(runs: RunsArgument, to: HostsToOption = None, json: JsonOption = 
     if to is not None:
         to.write_text(text, encoding="utf-8")
     output.document({"host": asdict(found.host), "seen": found.seen, "fresh": found.fresh})
+
+
+def host_text(host: Host) -> str:
+    """Return a host as an entry of a hosts file.
+
+    >>> print(host_text(Host("box", cores=2)).splitlines()[:3])
+    ['[[host]]', 'name = "box"', 'cores = 2']
+    """
+    known = {name: value for name, value in asdict(host).items() if value is not None}
+    return "".join(["[[host]]\n", *(f"{name} = {encode_json(value)}\n" for name, value in known.items())])
 
 
 CALIBRATION_COLUMNS = ("runs", "count", "topics", "R2(log)", "mean error %", "largest error %")

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 import thinwire as tw
-from thinwire.client import Bus, Publisher, Subscription
+from thinwire import Bus, Publisher, Subscription
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord
 
 POLL = 0.05

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from thinwire.client import Subscription
+from thinwire import Subscription
 from thinwire.demo.process_group import micros
 from thinwire_lab.live.base_roles import BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_guarantee

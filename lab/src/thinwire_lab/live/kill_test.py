@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from thinwire.client import Subscription
+from thinwire import Subscription
 from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.live.base_roles import POLL, BusRole

@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import thinwire as tw
+from thinwire import Subscription
 from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
-from thinwire.client import Subscription
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.errors import GuaranteeViolated
 from thinwire.schema.schema import PAYLOAD

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from thinwire import Subscription
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Subscription
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument

@@ -8,7 +8,7 @@ from typing import Any
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
-from thinwire.client.local_services import run_dictionaries, run_registry, run_translator
+from thinwire.client.local_services import run_service
 from thinwire.clock import WallClock
 from thinwire.errors import ServiceUnavailable
 from thinwire.services.translator.translator_service import TranslatorService
@@ -68,21 +68,21 @@ class RegistryRole(ServiceRole):
     """The registry as a process."""
 
     async def run_service(self, broker: Broker) -> None:
-        await run_registry(broker, WallClock(), self.resources)
+        await run_service("registry", broker, WallClock(), self.resources)
 
 
 class TranslatorRole(ServiceRole):
     """A translator as a process."""
 
     async def run_service(self, broker: Broker) -> None:
-        await run_translator(broker, WallClock(), self.resources)
+        await run_service("translator", broker, WallClock(), self.resources)
 
 
 class DictionariesRole(ServiceRole):
     """A dictionary trainer as a process."""
 
     async def run_service(self, broker: Broker) -> None:
-        await run_dictionaries(broker, WallClock(), self.resources)
+        await run_service("dictionaries", broker, WallClock(), self.resources)
 
 
 class MeasuredTranslatorRole(ServiceRole):

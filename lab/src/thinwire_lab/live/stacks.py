@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, cast
 
 import thinwire as tw
+from thinwire import Publisher, Subscription
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Publisher, Subscription
 from thinwire.codec import EventsMissed
 from thinwire.errors import ConfigError
 from thinwire.schema import Event, Schema

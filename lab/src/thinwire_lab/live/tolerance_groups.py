@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from thinwire import Subscription
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Subscription
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument

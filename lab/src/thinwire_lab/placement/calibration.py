@@ -1,11 +1,9 @@
 """Calibration of hosts: fits a host's parameters to runs, for a latency model and for the simulator.
 
 `calibrated` finds the speed and contention with which a trained model predicts runs of another host best. `calibrate`
-fits
-the simulated host to measured runs: the speed of a core, the slowdown by busy cores, and the overhead of a message
-    besides
-waiting and work. The spread of work is measured. Repeats of one configuration are either all used for the fit or all
-for its evaluation.
+fits the simulated host to measured runs: the speed of a core, the slowdown by busy cores, and the overhead of a message
+besides waiting and work. The spread of work is measured. Repeats of one configuration are either all used for the fit
+or all for its evaluation.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from thinwire.errors import ConfigError
 from thinwire.placement.hosts import Host, Vector, columns
 from thinwire.placement.latency_model import MonotoneModel
 from thinwire_lab.placement.measured_runs import MeasuredRun
-from thinwire_lab.placement.model_scores import fitted
+from thinwire_lab.placement.model_scores import r_squared
 from thinwire_lab.placement.queue_simulator import HostRun, logs, simulate
 
 ROUNDS = 2
@@ -33,23 +31,22 @@ def calibrated(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> Hos
     if not runs:
         raise ConfigError("calibration needs runs", field="runs", lowest=1)
     for _ in range(ROUNDS):
-        host = _best(model, runs, [replace(host, speed=speed) for speed in SPEEDS])
+        speeds = [replace(host, speed=speed) for speed in SPEEDS]
+        host = min(speeds, key=lambda one: _prediction_error(model, one, runs))
         if any(len(run.topics) > 1 for run in runs):
-            host = _best(model, runs, [replace(host, contention=share) for share in CONTENTIONS])
+            contentions = [replace(host, contention=share) for share in CONTENTIONS]
+            host = min(contentions, key=lambda one: _prediction_error(model, one, runs))
     return host
 
 
-def _best(model: MonotoneModel, runs: Sequence[HostRun], hosts: Sequence[Host]) -> Host:
-    return min(hosts, key=lambda host: _error(model, host, runs))
-
-
-def _error(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> float:
+def _prediction_error(model: MonotoneModel, host: Host, runs: Sequence[HostRun]) -> float:
     predicted = [model.logs(*columns([run.topics], host), host)[0] for run in runs]
     return float(np.mean((logs(runs) - np.concatenate(predicted)) ** 2))
 
 
 SIMULATIONS = 2
 """simulations of every run, whose logarithms are averaged"""
+FIT_SEED = 1
 HALVINGS = 5
 LIMITS = (1.0, 60.0)
 """largest contention, and largest overhead in seconds"""
@@ -82,13 +79,11 @@ class Calibration:
     fresh: Closeness | None
 
 
-def calibrate(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Calibration:
+def calibrate(runs: Sequence[MeasuredRun]) -> Calibration:
     """Fit a host to every second configuration of these runs; the rest is used for evaluation."""
     fitting, others = split_runs(runs)
-    host = fit_host(fitting, seed=seed)
-    return Calibration(
-        host, closeness(host, fitting, seed=seed), closeness(host, others, seed=seed) if others else None
-    )
+    host = fit_host(fitting)
+    return Calibration(host, closeness(host, fitting), closeness(host, others) if others else None)
 
 
 def split_runs(runs: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[MeasuredRun]]:
@@ -102,24 +97,24 @@ def split_runs(runs: Sequence[MeasuredRun]) -> tuple[list[MeasuredRun], list[Mea
     )
 
 
-def fit_host(runs: Sequence[MeasuredRun], *, seed: int = 1) -> Host:
+def fit_host(runs: Sequence[MeasuredRun]) -> Host:
     """Fit a host by coordinate search over speed, contention and overhead; steps are halved when none improves."""
     host = _initial_host(runs)
     measured = _measured(runs)
 
     def error(point: Vector) -> float:
-        return float(np.mean((_simulated(_host(host, point), runs, seed) - measured) ** 2))
+        return float(np.mean((_simulated(_host(host, point), runs, FIT_SEED) - measured) ** 2))
 
     shortest = min(result.p50 for run in runs for result in run.results)
     start = np.array([np.log(host.speed), host.contention, 0.2 * shortest])
     return _host(host, _minimize(error, start, np.array([0.1, 0.04, 0.2 * shortest])))
 
 
-def closeness(host: Host, runs: Sequence[MeasuredRun], *, seed: int = 1) -> Closeness:
+def closeness(host: Host, runs: Sequence[MeasuredRun]) -> Closeness:
     """Compare the simulated host with these runs."""
-    measured, predicted = _measured(runs)[:, 1], _simulated(host, runs, seed + 1)[:, 1]
+    measured, predicted = _measured(runs)[:, 1], _simulated(host, runs, FIT_SEED + 1)[:, 1]
     off = np.abs(np.exp(predicted - measured) - 1.0)
-    fit = fitted(measured, predicted) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
+    fit = r_squared(measured, predicted) if len(measured) > 1 and np.ptp(measured) > 0 else 0.0
     return Closeness(len(runs), len(measured), fit, float(off.mean()), float(off.max()))
 
 

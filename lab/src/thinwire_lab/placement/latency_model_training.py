@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -39,22 +38,14 @@ def fit_margin(predicted: Vector, errors: Vector, *, kept: float = KEPT) -> Marg
     return Margin(kept, places, np.maximum.accumulate(bounds))
 
 
-def fit_monotone_model(
-    runs: Sequence[HostRun],
-    held_out: Sequence[HostRun],
-    *,
-    kept: float = KEPT,
-    rounds: int = ROUNDS,
-    origin: Mapping[str, Any] | None = None,
-) -> MonotoneModel:
+def fit_monotone_model(runs: Sequence[HostRun], held_out: Sequence[HostRun], *, rounds: int = ROUNDS) -> MonotoneModel:
     """Fit the model to runs, and its margin to held-out runs."""
     inputs, weight = features_of(runs)
     network = fit_network(
         inputs, logs(runs), hidden=HIDDEN, rising=True, penalty=0.01, importance=weight, rounds=rounds
     )
     predicted = network.predict(features_of(held_out)[0])
-    margin = fit_margin(predicted, logs(held_out) - predicted, kept=kept)
-    return MonotoneModel(network, margin, origin=origin or {})
+    return MonotoneModel(network, fit_margin(predicted, logs(held_out) - predicted))
 
 
 def with_margin(model: MonotoneModel, held_out: Sequence[HostRun], kept: float) -> MonotoneModel:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from thinwire.errors import ConfigError
 from thinwire.placement.hosts import Host, TopicLoad
-from thinwire_lab.placement.queue_simulator import Arrivals, HostRun
+from thinwire_lab.placement.queue_simulator import Arrivals
 
 KIND = "edge runs"
 VERSION = 1
@@ -69,11 +69,6 @@ class MeasuredRun:
         return tuple(result.topic for result in self.results)
 
     @property
-    def run(self) -> HostRun:
-        """The run as a training sample."""
-        return HostRun(self.topics, self.host, tuple(result.p90 for result in self.results))
-
-    @property
     def configuration(self) -> tuple[Any, ...]:
         """The parameters that repeats of a run share."""
         loads = sorted((topic.rate, topic.interval) for topic in self.topics)
@@ -97,16 +92,13 @@ def runs_of(document: Any) -> list[MeasuredRun]:
 
 
 def _plain(run: MeasuredRun) -> dict[str, Any]:
-    topics = [
-        {**asdict(result.topic), **{k: v for k, v in asdict(result).items() if k != "topic"}} for result in run.results
-    ]
-    rest = {"arrivals": run.arrivals, "seconds": run.seconds, "warm_up": run.warm_up}
-    conditions = {"burning": run.burning, "disturbed": run.disturbed}
-    return {"host": {"name": run.host.name, "cores": run.host.cores}, **rest, **conditions, "topics": topics}
+    document = asdict(run)
+    topics = [{**result.pop("topic"), **result} for result in document.pop("results")]
+    return {**document, "host": {"name": run.host.name, "cores": run.host.cores}, "topics": topics}
 
 
 def _run(entry: Any, where: str) -> MeasuredRun:
-    known = _known(entry, where, {"host", "topics", *(f.name for f in fields(MeasuredRun))} - {"met"})
+    known = _known(entry, where, {"host", "topics", *(f.name for f in fields(MeasuredRun))} - {"results"})
     host = _known(known.get("host"), f"{where}.host", {"name", "cores"})
     topics = known.get("topics")
     if not isinstance(topics, list) or not topics:

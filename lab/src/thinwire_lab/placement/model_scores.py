@@ -42,7 +42,7 @@ class PlacementOutcome(NamedTuple):
     busy: float
 
 
-def fitted(seen: Vector, predicted: Vector) -> float:
+def r_squared(seen: Vector, predicted: Vector) -> float:
     """Return R2, the share of variance explained."""
     return 1.0 - float(((seen - predicted) ** 2).sum()) / float(((seen - seen.mean()) ** 2).sum())
 
@@ -56,25 +56,22 @@ def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
     late = seen > promised
     missed = float(accepted[late].mean()) if late.any() else 0.0
     refused = float((~accepted[~late]).mean()) if (~late).any() else 0.0
-    return Score(fitted(seen, expected.ravel()), missed, refused, int(late.sum()))
+    return Score(r_squared(seen, expected.ravel()), missed, refused, int(late.sum()))
 
 
-def outcome(
+def simulate_placement(
     placed: Sequence[Shared], topics: Sequence[TopicLoad], host: Host, seed: int, runs: int = 1
 ) -> PlacementOutcome:
     """Simulate a placement host by host."""
-    over, late, p90, busy, messages = [], 0.0, [], 0.0, 0
-    groups = [group for group in placed if group]
-    for repeat in range(runs):
-        for number, group in enumerate(groups):
-            hosted = [topics[topic] for topic in group]
-            for topic, latency in zip(hosted, simulate(hosted, host, [seed, repeat, number]), strict=True):
-                over.append(latency.p90 > topic.promise)
-                p90.append(latency.p90)
-                late += latency.late * latency.messages
-                messages += latency.messages
-                busy += latency.busy
+    groups = [[topics[topic] for topic in group] for group in placed if group]
+    found = [
+        (topic, latency)
+        for repeat in range(runs)
+        for number, hosted in enumerate(groups)
+        for topic, latency in zip(hosted, simulate(hosted, host, [seed, repeat, number]), strict=True)
+    ]
+    over = float(np.mean([latency.p90 > topic.promise for topic, latency in found]))
+    late, messages = sum(one.late * one.messages for _, one in found), sum(one.messages for _, one in found)
+    p90, busy = float(np.mean([one.p90 for _, one in found])), sum(one.busy for _, one in found)
     cores = host.cores * max(1, len(groups)) * runs
-    return PlacementOutcome(
-        len(groups), float(np.mean(over)), late / max(1, messages), float(np.mean(p90)), busy / cores
-    )
+    return PlacementOutcome(len(groups), over, late / max(1, messages), p90, busy / cores)

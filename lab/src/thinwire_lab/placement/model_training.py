@@ -15,17 +15,14 @@ import numpy as np
 
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.clock import Clock
-from thinwire.edge.placement_files import write_json
-from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
+from thinwire.placement import Host, MonotoneModel, TopicLoad
 from thinwire_lab.bench.machine import this_machine
 from thinwire_lab.placement.latency_model_training import fit_monotone_model
 from thinwire_lab.placement.model_scores import score
 from thinwire_lab.placement.published_model import PublishedModel, fit_published
 from thinwire_lab.placement.queue_simulator import HostRun, random_sets, rerun
-from thinwire_lab.placement.run_files import format_date
+from thinwire_lab.placement.run_files import format_date, write_json
 
-Sweep = CellRunner
-"""runs a function on cells, given the weight of each"""
 CELL_RUNS = 125
 """runs of a cell"""
 
@@ -38,24 +35,18 @@ def in_process(
 
 
 def simulate_runs(
-    count: int, sizes: Sequence[int], seed: int, sweep: Sweep = in_process, turn: int = 0
+    count: int, sizes: Sequence[int], seed: int, sweep: CellRunner = in_process, turn: int = 0
 ) -> dict[int, list[HostRun]]:
     """Return simulated runs as in the publication, by number of topics on the host.
 
     turn: index of a repetition with the same topics and other random numbers
     """
     cells = [
-        {
-            "together": size,
-            "count": count,
-            "seed": seed,
-            "first": first,
-            "last": min(count, first + CELL_RUNS),
-            "turn": turn,
-        }
+        {"together": size, "count": count, "seed": seed, "turn": turn,
+         "first": first, "last": min(count, first + CELL_RUNS)}
         for size in sizes
         for first in range(0, count, CELL_RUNS)
-    ]
+    ]  # fmt: skip
     results = sweep(simulated, cells, lambda cell: float((cell["last"] - cell["first"]) * cell["together"] ** 2))
     found: dict[int, list[HostRun]] = {size: [] for size in sizes}
     for cell, result in zip(cells, results, strict=True):
@@ -89,12 +80,7 @@ class TrainedModels:
     held: list[HostRun]
 
 
-def train(count: int, seed: int = 1, sweep: Sweep = in_process) -> tuple[MonotoneModel, list[HostRun]]:
-    """Return our model from `count` runs per size, and the runs held out for its margin."""
-    return _ours(simulate_runs(count, SIZES, seed, sweep), seed, sweep)
-
-
-def train_both(count: int, seed: int = 1, sweep: Sweep = in_process) -> TrainedModels:
+def train_both(count: int, seed: int = 1, sweep: CellRunner = in_process) -> TrainedModels:
     """Return our model and the published one, fitted to the same runs."""
     runs = simulate_runs(count, SIZES, seed, sweep)
     ours, held = _ours(runs, seed, sweep)
@@ -103,34 +89,29 @@ def train_both(count: int, seed: int = 1, sweep: Sweep = in_process) -> TrainedM
 
 def wider_runs(count: int, seed: int) -> list[HostRun]:
     """Return runs outside the published range: other hosts and intervals, up to twice as many topics."""
-    dice = np.random.Generator(np.random.PCG64([seed, 77]))
+    rng = np.random.Generator(np.random.PCG64([seed, 77]))
     found = []
     for number in range(count):
         host = OTHER_HOSTS[number % len(OTHER_HOSTS)]
-        topics = _wide_topics(int(dice.integers(1, 2 * len(SIZES) + 1)), host, dice)
+        topics = _wide_topics(int(rng.integers(1, 2 * len(SIZES) + 1)), host, rng)
         found.append(rerun(topics, host, (seed, 77, number)))
     return found
 
 
-def store(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = in_process) -> dict[str, Any]:
+def store(path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: CellRunner = in_process) -> dict[str, Any]:
     """Train our model, measure its error on other runs, and write it with its origin."""
-    model, _ = train(count, seed, sweep)
-    origin = _origin(model, clock, count, seed, sweep)
-    write_json(path, replace(model, origin=origin).to_document())
-    return origin
+    model, _ = _ours(simulate_runs(count, SIZES, seed, sweep), seed, sweep)
+    return _store(model, path, clock, count, seed, sweep)
 
 
 def store_published(
-    path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: Sweep = in_process
+    path: Path, clock: Clock, count: int = 1000, seed: int = 1, sweep: CellRunner = in_process
 ) -> dict[str, Any]:
     """Do the same with the published model."""
-    model = fit_published(simulate_runs(count, SIZES, seed, sweep))
-    origin = _origin(model, clock, count, seed, sweep)
-    write_json(path, replace(model, origin=origin).to_document())
-    return origin
+    return _store(fit_published(simulate_runs(count, SIZES, seed, sweep)), path, clock, count, seed, sweep)
 
 
-def _ours(runs: Mapping[int, Sequence[HostRun]], seed: int, sweep: Sweep) -> tuple[MonotoneModel, list[HostRun]]:
+def _ours(runs: Mapping[int, Sequence[HostRun]], seed: int, sweep: CellRunner) -> tuple[MonotoneModel, list[HostRun]]:
     count = len(runs[1])
     held = simulate_runs(max(10, count // 2), SIZES, seed + 1, sweep)
     training = [run for group in runs.values() for run in group] + wider_runs(count // WIDER, seed)
@@ -138,11 +119,13 @@ def _ours(runs: Mapping[int, Sequence[HostRun]], seed: int, sweep: Sweep) -> tup
     return fit_monotone_model(training, held_out), held_out
 
 
-def _origin(model: LatencyModel, clock: Clock, count: int, seed: int, sweep: Sweep) -> dict[str, Any]:
+def _store(
+    model: MonotoneModel | PublishedModel, path: Path, clock: Clock, count: int, seed: int, sweep: CellRunner
+) -> dict[str, Any]:
     fresh = {
         size: score(model, runs) for size, runs in simulate_runs(max(10, count // 4), SIZES, seed + 100, sweep).items()
     }
-    return {
+    origin = {
         "how": HOW,
         "machine": this_machine(),
         "date": format_date(clock),
@@ -151,16 +134,18 @@ def _origin(model: LatencyModel, clock: Clock, count: int, seed: int, sweep: Swe
         "late topics accepted, by topics on a host": _rounded(fresh, "missed"),
         "topics in time refused, by topics on a host": _rounded(fresh, "refused"),
     }
+    write_json(path, replace(model, origin=origin).to_document())
+    return origin
 
 
 def _rounded(scores: Mapping[int, Any], name: str) -> dict[str, float]:
     return {str(size): round(getattr(found, name), 4) for size, found in scores.items()}
 
 
-def _wide_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[TopicLoad]:
+def _wide_topics(count: int, host: Host, rng: np.random.Generator) -> Sequence[TopicLoad]:
     """Return topics with intervals over three orders of magnitude, and a load from idle to 1.5 times the capacity."""
-    intervals = np.exp(dice.uniform(np.log(0.001), np.log(0.3), count))
-    loads = dice.random(count)
-    loads = np.minimum(loads * dice.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)
+    intervals = np.exp(rng.uniform(np.log(0.001), np.log(0.3), count))
+    loads = rng.random(count)
+    loads = np.minimum(loads * rng.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)
     rates = np.clip(loads / intervals, 0.5, 400.0)
     return [TopicLoad(f"t{n}", float(r), float(i)) for n, (r, i) in enumerate(zip(rates, intervals, strict=True))]

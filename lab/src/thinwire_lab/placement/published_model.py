@@ -1,8 +1,7 @@
 """The published latency model, for comparison.
 
 Features of a topic: its interval, its rate, their product, and the sums of the three over the other topics. A
-    polynomial of
-degree four for a single topic; for more, two layers of 40 rectified units, or 100 for six topics.
+polynomial of degree four for a single topic; for more, two layers of 40 rectified units, or 100 for six topics.
 """
 
 from __future__ import annotations
@@ -91,14 +90,8 @@ class PublishedModel:
     def to_document(self) -> dict[str, Any]:
         """Return the document of the model."""
         networks = {str(size): network.to_document() for size, network in self.together.items()}
-        rest = {"accept": self.accept, "origin": dict(self.origin)}
-        return {
-            "kind": "published",
-            "version": VERSION,
-            "alone": self.alone.to_document(),
-            "together": networks,
-            **rest,
-        }
+        models = {"alone": self.alone.to_document(), "together": networks}
+        return {"kind": "published", "version": VERSION, **models, "accept": self.accept, "origin": dict(self.origin)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> PublishedModel:
@@ -126,12 +119,10 @@ def features(rates: Vector, seconds: Vector) -> Vector:
     return np.concatenate((own, own.sum(axis=1, keepdims=True) - own), axis=-1)
 
 
-def fit_published(
-    runs: Mapping[int, Sequence[HostRun]], *, accept: float = 1.0, rounds: int = ROUNDS
-) -> PublishedModel:
+def fit_published(runs: Mapping[int, Sequence[HostRun]], *, rounds: int = ROUNDS) -> PublishedModel:
     """Fit the published model to runs by number of topics on the host."""
     networks = {size: fit_published_network(found, size, rounds) for size, found in runs.items() if size > 1}
-    return PublishedModel(fit_polynomial(runs[1]), networks, accept)
+    return PublishedModel(fit_polynomial(runs[1]), networks)
 
 
 def fit_published_network(runs: Sequence[HostRun], size: int, rounds: int = ROUNDS) -> Network:

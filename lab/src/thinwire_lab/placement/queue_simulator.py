@@ -57,16 +57,17 @@ def simulate(
     arrivals: Arrivals = "poisson",
 ) -> list[Latency]:
     """Simulate topics on a host for some time, until all messages are served."""
-    _check(sum(topic.rate for topic in topics) * seconds)
-    dice = np.random.Generator(np.random.PCG64(seed))
-    sent = [_schedule(topic.rate, seconds, arrivals, dice) for topic in topics]
-    work = [
-        _work(host.seconds(topic), host.spread, len(times), dice) for topic, times in zip(topics, sent, strict=True)
-    ]
+    messages = sum(topic.rate for topic in topics) * seconds
+    if messages > MAX_MESSAGES:
+        raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    sent = [_schedule(topic.rate, seconds, arrivals, rng) for topic in topics]
+    work = [_work(host.seconds(topic), host.spread, len(times), rng) for topic, times in zip(topics, sent, strict=True)]
     offsets = np.concatenate(([0], np.cumsum([len(times) for times in sent]))).astype(np.int64)
     times, done = np.concatenate([np.zeros(0), *sent]), np.zeros(offsets[-1])
     order = np.argsort(times, kind="stable")
-    _serve(times, order, np.concatenate([np.zeros(0), *work]), offsets, host.cores, host.contention, done)
+    queues = offsets, np.repeat(np.arange(len(topics)), np.diff(offsets))
+    _serve(times, order, np.concatenate([np.zeros(0), *work]), *queues, host.cores, host.contention, done)
     lasted = max(seconds, float(done.max(initial=0.0)))
     return [
         _summary(topic, times[a:b], done[a:b] + host.overhead, float(done_work.sum()) / lasted, warm_up)
@@ -74,28 +75,23 @@ def simulate(
     ]
 
 
-def _check(messages: float) -> None:
-    if messages > MAX_MESSAGES:
-        raise ConfigError("the run is too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
-
-
-def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Generator) -> Vector:
+def _schedule(rate: float, seconds: float, arrivals: Arrivals, rng: np.random.Generator) -> Vector:
     """Return the times of sending; at least one."""
     if arrivals == "poisson":
-        count = max(1, int(dice.poisson(rate * seconds)))
-        return np.sort(dice.random(count) * seconds)
+        count = max(1, int(rng.poisson(rate * seconds)))
+        return np.sort(rng.random(count) * seconds)
     # every publisher sends once per second, each with its own phase
     publishers = max(1, round(rate))
-    phases = dice.random(publishers)
+    phases = rng.random(publishers)
     step = publishers / rate
     rounds = np.arange(max(1, int(seconds / step)))
     return np.sort((rounds[:, None] * step + phases[None, :] * step).ravel())
 
 
-def _work(mean: float, spread: float, count: int, dice: np.random.Generator) -> Vector:
+def _work(mean: float, spread: float, count: int, rng: np.random.Generator) -> Vector:
     """Draw the work of messages from a gamma distribution with this spread."""
     shape = 1.0 / spread**2
-    return np.asarray(dice.gamma(shape, mean / shape, count))
+    return np.asarray(rng.gamma(shape, mean / shape, count))
 
 
 def _summary(topic: TopicLoad, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
@@ -111,11 +107,12 @@ def _serve(
     order: NDArray[np.int64],
     work: Vector,
     offsets: NDArray[np.int64],
+    queue_of: NDArray[np.int64],
     cores: int,
     contention: float,
     done: Vector,
 ) -> None:
-    """Write the completion time of each message to `done`.
+    """Write the completion time of each message to `done`; `queue_of` is the queue of each message.
 
     All busy workers advance at the same pace, so one counter of work (`passed`) is enough: a message ends when the
     counter has grown by its work.
@@ -133,7 +130,7 @@ def _serve(
             following += 1
             passed += (times[message] - now) * pace if busy else 0.0
             now = times[message]
-            queue = _queue(offsets, message)
+            queue = queue_of[message]
             if head[queue] == tail[queue]:
                 ends[queue] = passed + work[message]
                 busy += 1
@@ -147,15 +144,6 @@ def _serve(
             else:
                 ends[first] = np.inf
                 busy -= 1
-
-
-@njit()
-def _queue(offsets: NDArray[np.int64], message: int) -> int:
-    """Return the queue of a message."""
-    queue = 0
-    while offsets[queue + 1] <= message:
-        queue += 1
-    return queue
 
 
 INTERVALS = (0.0123, 0.0273, 0.0421, 0.0496)
@@ -176,7 +164,7 @@ class HostRun:
 
 
 def random_topics(
-    count: int, dice: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
+    count: int, rng: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
 ) -> list[TopicLoad]:
     """Draw topics as in the publication: an interval, and an integer rate up to the sustained one.
 
@@ -185,24 +173,24 @@ def random_topics(
     """
     topics = []
     for number in range(count):
-        kind = int(dice.integers(len(INTERVALS)))
+        kind = int(rng.integers(len(INTERVALS)))
         least = max(1, round(low * SUSTAINED[kind]))
         most = max(least, int(high * SUSTAINED[kind]) - spare)
-        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, most + 1)), INTERVALS[kind]))
+        topics.append(TopicLoad(f"t{number}", float(rng.integers(least, most + 1)), INTERVALS[kind]))
     return topics
 
 
-def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
+def skewed_topics(count: int, rng: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
     """Draw topics with rates near either end of the range: the second released generator.
 
     ends: number of rates at each end
     """
     topics = []
     for number in range(count):
-        kind = int(dice.integers(len(INTERVALS)))
+        kind = int(rng.integers(len(INTERVALS)))
         most = SUSTAINED[kind] - spare
-        least = most - ends + 1 if dice.random() < 0.5 else 1
-        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, least + ends)), INTERVALS[kind]))
+        least = most - ends + 1 if rng.random() < 0.5 else 1
+        topics.append(TopicLoad(f"t{number}", float(rng.integers(least, least + ends)), INTERVALS[kind]))
     return topics
 
 
@@ -213,28 +201,21 @@ def random_runs(
     *,
     host: Host | None = None,
     seconds: float = SECONDS,
-    arrivals: Arrivals = "poisson",
 ) -> list[HostRun]:
     """Return simulated runs of random topics, `together` on each host."""
     chosen, sets = host or Host(), random_sets(count, together, seed)
-    return [rerun(topics, chosen, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
+    return [rerun(topics, chosen, (seed, together, n), seconds) for n, topics in enumerate(sets)]
 
 
 def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, ...]]:
     """Draw sets of `together` topics. A larger count starts with the same sets."""
-    dice = np.random.Generator(np.random.PCG64([seed, together]))
-    return [tuple(random_topics(together, dice)) for _ in range(count)]
+    rng = np.random.Generator(np.random.PCG64([seed, together]))
+    return [tuple(random_topics(together, rng)) for _ in range(count)]
 
 
-def rerun(
-    topics: Sequence[TopicLoad],
-    host: Host,
-    seed: Sequence[int],
-    seconds: float = SECONDS,
-    arrivals: Arrivals = "poisson",
-) -> HostRun:
-    """Run topics with other random numbers."""
-    found = simulate(topics, host, list(seed), seconds=seconds, arrivals=arrivals)
+def rerun(topics: Sequence[TopicLoad], host: Host, seed: Sequence[int], seconds: float = SECONDS) -> HostRun:
+    """Simulate topics on a host, and return their p90 as a run."""
+    found = simulate(topics, host, list(seed), seconds=seconds)
     return HostRun(tuple(topics), host, tuple(latency.p90 for latency in found))
 
 

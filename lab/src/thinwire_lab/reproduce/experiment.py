@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from thinwire.errors import ConfigError
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,21 @@ def find(name: str) -> Experiment:
             choose_from=sorted([*EXPERIMENTS, "conformance", "dictionaries", "workload"]),
         )
     return EXPERIMENTS[name]
+
+
+def select(
+    tables: Mapping[str, Item], figures: Mapping[str, Item], table: str | None, figure: str | None
+) -> dict[str, Item]:
+    """Return the selected table and figure by name; all without a selection.
+
+    >>> select({"I": 1}, {"3": 2, "4": 3}, None, "4"), select({"I": 1}, {"3": 2}, None, None)
+    ({'figure 4': 3}, {'table I': 1, 'figure 3': 2})
+    """
+    selected: dict[str, Item] = {}
+    for kind, number, items in (("table", table, tables), ("figure", figure, figures)):
+        if number is not None and number not in items:
+            raise ConfigError(f"unknown {kind}", **{kind: number}, choose_from=list(items))
+        everything = items if table is None and figure is None else ()
+        numbers = everything if number is None else [number]
+        selected |= {f"{kind} {each}": items[each] for each in numbers}
+    return selected

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
 from thinwire.analysis.event_files import file_format
 from thinwire.errors import ConfigError
+from thinwire.spark.jobs.input_files import report_missing_file
 from thinwire.spark.jobs.replay import ORDER, SOURCE
 from thinwire.spark.jobs.time_columns import named
 from thinwire_lab.overlay_sim.filters.greedy_filter import ThresholdCounts
@@ -33,14 +33,10 @@ def table_at(spark: SparkSession, path: str) -> DataFrame:
     """Return the rows of a file: Parquet, CSV with a header or JSON lines. A folder contains Parquet files."""
     name = PurePosixPath(path).name
     kind = file_format(name) if "." in name else "parquet"
-    try:
+    with report_missing_file(path):
         if kind == "csv":
             return spark.read.csv(path, header=True, inferSchema=True)
         return spark.read.json(path) if kind == "json" else spark.read.option("mergeSchema", "true").parquet(path)
-    except AnalysisException as problem:
-        if problem.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError("no such file", path=path) from None
-        raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
 Piece = tuple[bool, pa.RecordBatch]

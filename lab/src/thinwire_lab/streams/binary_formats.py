@@ -13,17 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from thinwire.errors import MissingExtra, WrongType
+import fastavro
+
+from thinwire.errors import WrongType
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten
 from thinwire_lab.errors import FullEventsOnly
 from thinwire_lab.streams.text_formats import to_text
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
 
 T = TypeVar("T")
 
@@ -126,7 +124,7 @@ def to_avro(event: Mapping[str, Any], schema: Schema) -> bytes:
     try:
         datum = {field: _value(flat.get(path), kind) for path, field, kind in writer.fields}
         parsed = writer.partial if None in datum.values() else writer.full
-        _fastavro().schemaless_writer(body, parsed, datum)
+        fastavro.schemaless_writer(body, parsed, datum)
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise WrongType(f"Avro cannot encode this event: {error}", schema=schema.name) from None
     return body.getvalue()
@@ -165,18 +163,10 @@ def _value(value: Any, kind: FormatType) -> Any:
 
 @once_per_schema
 def _writer(schema: Schema) -> _Writer:
-    parse = _fastavro().parse_schema
+    parse = fastavro.parse_schema
     full = record_type(schema)
     fields = tuple((p.name, field["name"], format_type(p)) for p, field in zip(schema, full["fields"], strict=True))
     return _Writer(parse(full), parse(record_type(schema, partial=True)), fields)
-
-
-def _fastavro() -> ModuleType:
-    try:
-        import fastavro
-    except ImportError:
-        raise MissingExtra("Avro sizes need fastavro", extra="lab") from None
-    return fastavro
 
 
 BOOL, DOUBLE, I32, I64, STRING, LIST = 2, 4, 8, 10, 11, 15

@@ -23,24 +23,18 @@ __all__ = ["FORMATS", "Format"]
 class Format:
     """A format for comparison.
 
-    what: one line for tables
-    supports_partial: whether it can encode an event without some properties
     encode: from event and schema to bytes
+    supports_partial: whether it can encode an event without some properties
     """
 
-    name: str
-    what: str
-    supports_partial: bool
     encode: Callable[[Mapping[str, Any], Schema], bytes]
+    supports_partial: bool = True
 
 
-FORMATS: dict[str, Format] = {
-    f.name: f
-    for f in (
-        Format("json", "compact JSON", True, to_json),
-        Format("xml", "XML, one element a property", True, to_xml),
-        Format("gzip-json", "compact JSON, each event gzipped", True, to_gzip_json),
-        Format("avro", "Avro binary, one record an event", True, to_avro),
-        Format("thrift", "Thrift binary protocol, one struct an event", False, to_thrift),
-    )
+FORMATS = {
+    "json": Format(to_json),
+    "xml": Format(to_xml),
+    "gzip-json": Format(to_gzip_json),
+    "avro": Format(to_avro),
+    "thrift": Format(to_thrift, supports_partial=False),
 }

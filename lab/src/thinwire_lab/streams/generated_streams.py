@@ -25,8 +25,6 @@ from pathlib import Path
 from random import Random
 from typing import BinaryIO
 
-from thinwire.analysis.json_baseline import compact_json
-from thinwire.demo import building
 from thinwire.errors import CorruptRecording, TooLarge
 from thinwire.wire import varint
 
@@ -63,14 +61,6 @@ def as_json(row: bytes) -> bytes:
 def as_xml(row: bytes) -> bytes:
     """Return a row of taxi trips as the XML of the original study."""
     return _XML % _in_order(row)
-
-
-def read_taxi_json(file: Path) -> Iterator[bytes]:
-    return map(as_json, lines(file))
-
-
-def read_taxi_xml(file: Path) -> Iterator[bytes]:
-    return map(as_xml, lines(file))
 
 
 def read_exchange_log(file: Path) -> Iterator[bytes]:
@@ -144,10 +134,6 @@ def as_protobuf(row: bytes) -> bytes:
     return b"".join(write(value) for write, value in zip(_WRITERS, row.split(b","), strict=True))
 
 
-def read_taxi_protobuf(file: Path) -> Iterator[bytes]:
-    return map(as_protobuf, lines(file))
-
-
 def _writer(number: int, name: str) -> Callable[[bytes], bytes]:
     if name in _TEXTS:
         text = varint.write(number << 3 | _TEXT)
@@ -164,9 +150,6 @@ _WRITERS = [_writer(number, name) for number, name in enumerate(TAXI_COLUMNS, 1)
 
 TAXIS = 4_000
 TRIPS = 100_000
-READINGS = 20_000
-DRIFTING = 1_000_000
-LIFE = 100_000
 WORDS = 200
 _START = datetime(2013, 1, 1)
 _SHARES = (0.6, 0.99)
@@ -180,28 +163,6 @@ def taxi_csv() -> Iterator[bytes]:
     for trip in range(TRIPS):
         taxi = random.randrange(TAXIS)
         yield b",".join((hexes[taxi], hexes[TAXIS + taxi], *_trip(random, trip)))
-
-
-def taxi_json() -> Iterator[bytes]:
-    return map(as_json, taxi_csv())
-
-
-def taxi_xml() -> Iterator[bytes]:
-    return map(as_xml, taxi_csv())
-
-
-def taxi_protobuf() -> Iterator[bytes]:
-    return map(as_protobuf, taxi_csv())
-
-
-def building_json() -> Iterator[bytes]:
-    """Generate the sample building as compact JSON, one object per second."""
-    return map(compact_json, building.events(READINGS))
-
-
-def drifting_json() -> Iterator[bytes]:
-    """Generate a million messages whose words are all replaced within a hundred thousand."""
-    return drifting(DRIFTING, LIFE)
 
 
 def drifting(messages: int, life: int, words: int = WORDS, seed: int = 1) -> Iterator[bytes]:

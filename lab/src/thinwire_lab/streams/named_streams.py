@@ -26,9 +26,15 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+from thinwire.analysis.json_baseline import compact_json
+from thinwire.demo import building
 from thinwire_lab.errors import MissingDataset
 from thinwire_lab.streams import generated_streams as convert
 
+READINGS = 20_000
+"""events of the sample building, one per second"""
+DRIFTING, LIFE = 1_000_000, 100_000
+"""messages of the drifting stream, and messages after which all its words are replaced"""
 ROWS = 1_000_000
 PARTS, SUPPLIERS = 200_000, 10_000
 """at scale factor 1"""
@@ -113,19 +119,19 @@ def _sentence(random: Random, words: Mapping[str, Sequence[str]]) -> str:
 
 _GENERATED: dict[str, Callable[[], Iterator[bytes]]] = {
     "taxi-csv": convert.taxi_csv,
-    "taxi-json": convert.taxi_json,
-    "taxi-xml": convert.taxi_xml,
-    "taxi-pb": convert.taxi_protobuf,
-    "building-json": convert.building_json,
+    "taxi-json": lambda: map(convert.as_json, convert.taxi_csv()),
+    "taxi-xml": lambda: map(convert.as_xml, convert.taxi_csv()),
+    "taxi-pb": lambda: map(convert.as_protobuf, convert.taxi_csv()),
+    "building-json": lambda: map(compact_json, building.events(READINGS)),
     "lineitem-tbl": lineitems,
-    "drift-json": convert.drifting_json,
+    "drift-json": lambda: convert.drifting(DRIFTING, life=LIFE),
 }
 
 _KNOWN: dict[str, tuple[str, Callable[[Path], Iterator[bytes]]]] = {
     "debs-csv": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", convert.lines),
-    "debs-json": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", convert.read_taxi_json),
-    "debs-xml": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", convert.read_taxi_xml),
-    "debs-pb": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", convert.read_taxi_protobuf),
+    "debs-json": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", lambda file: map(convert.as_json, convert.lines(file))),
+    "debs-xml": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", lambda file: map(convert.as_xml, convert.lines(file))),
+    "debs-pb": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", lambda file: map(convert.as_protobuf, convert.lines(file))),
     "coinbase-json": ("crypto-feed/COINBASE.ws.28.0.gz", convert.read_exchange_log),
     "kraken-json": ("crypto-feed/KRAKEN.ws.50.0.gz", convert.read_exchange_log),
     "wiki-json": ("wiki-edits/wikiticker-2015-09-12-sampled.json.gz", convert.lines),

@@ -1,8 +1,8 @@
-"""The fixed stream that times are measured on: ten properties that travel, like those of a machine with nine sensors.
+"""The fixed stream on which times are measured: ten properties on the wire, as of a machine with nine sensors.
 
-`time` is epoch milliseconds, one event a second and source with up to 20 ms of jitter; `machine` is the dimension; the
-nine numbers wander around a level, each by its own share of a step an event, so that about half of all values change.
-A seed gives the same stream everywhere.
+`time` is in epoch milliseconds: one event per second and source, with up to 20 ms of jitter. `machine` is the
+dimension. The nine numbers are random walks around a level, with steps of different sizes, so that about half of all
+values change between two events. A seed gives the same stream on every machine.
 
 >>> schema, events = sensor_events(3, sources=2)
 >>> [p.name for p in schema][:3], len(schema.wire), [event["machine"] for event in events]
@@ -22,8 +22,8 @@ from thinwire.schema import Property, Schema
 _START = 1_700_000_000_000
 
 
-class Wander(NamedTuple):
-    """A sensor: name, decimals of its step, level in steps, and how many steps it moves an event."""
+class SimulatedSensor(NamedTuple):
+    """A sensor: name, decimals of its step, level in steps, and standard deviation of a change in steps."""
 
     name: str
     decimals: int
@@ -32,27 +32,27 @@ class Wander(NamedTuple):
 
 
 SENSORS = (
-    Wander("flow", 2, 1250, 0.1),
-    Wander("inlet", 1, 215, 0.2),
-    Wander("outlet", 1, 436, 0.3),
-    Wander("pressure", 3, 2100, 0.5),
-    Wander("level", 1, 700, 0.7),
-    Wander("power", 2, 730, 1.0),
-    Wander("speed", 0, 1450, 1.5),
-    Wander("current", 3, 5320, 2.5),
-    Wander("vibration", 4, 312, 4.0),
+    SimulatedSensor("flow", 2, 1250, 0.1),
+    SimulatedSensor("inlet", 1, 215, 0.2),
+    SimulatedSensor("outlet", 1, 436, 0.3),
+    SimulatedSensor("pressure", 3, 2100, 0.5),
+    SimulatedSensor("level", 1, 700, 0.7),
+    SimulatedSensor("power", 2, 730, 1.0),
+    SimulatedSensor("speed", 0, 1450, 1.5),
+    SimulatedSensor("current", 3, 5320, 2.5),
+    SimulatedSensor("vibration", 4, 312, 4.0),
 )
 
 
 def sensor_schema() -> Schema:
-    """The schema of the fixed stream."""
+    """Return the schema of the stream."""
     numbers = [Property(s.name, "number", step=f"1e-{s.decimals}") for s in SENSORS]
     stamp = Property("time", "timestamp", "header", form="epoch", step=1)
     return Schema("bench.machines", [stamp, Property("machine", "string", "dimension"), *numbers])
 
 
 def sensor_batch(events: int, sources: int = 10, seed: int = 7) -> pa.RecordBatch:
-    """`events` events, the sources taking turns."""
+    """Return `events` events of the sources in turn, as columns."""
     rng = np.random.default_rng(seed)
     rounds = -(-events // sources)
     seconds = np.repeat(np.arange(rounds), sources)
@@ -65,21 +65,21 @@ def sensor_batch(events: int, sources: int = 10, seed: int = 7) -> pa.RecordBatc
 
 
 def sensor_events(events: int, sources: int = 10, seed: int = 7) -> tuple[Schema, list[dict[str, Any]]]:
-    """The same as dicts, with the schema."""
+    """Return the schema, and the events of `sensor_batch` as dicts."""
     return sensor_schema(), sensor_batch(events, sources, seed).to_pylist()
 
 
 def changed_share(events: list[dict[str, Any]], sources: int) -> float:
-    """The share of numbers that differ from those of their source's event before."""
+    """Return the share of numbers that differ from those of the previous event of the source."""
     names = [s.name for s in SENSORS]
     pairs = list(zip(events, events[sources:], strict=False))
     return sum(bool(a[n] != b[n]) for a, b in pairs for n in names) / (len(pairs) * len(names))
 
 
-def _readings(sensor: Wander, rng: np.random.Generator, rounds: int, sources: int) -> NDArray[np.float64]:
+def _readings(sensor: SimulatedSensor, rng: np.random.Generator, rounds: int, sources: int) -> NDArray[np.float64]:
     moves = rng.normal(0.0, sensor.steps, (rounds, sources))
     paths = np.cumsum(moves, axis=0)
-    # a slow pull back to the level: the mean of the last minutes is taken off
+    # The mean of the last minutes is subtracted, so that the walk stays near the level.
     window = min(rounds, 300)
     drift = np.cumsum(paths, axis=0)
     drift[window:] = drift[window:] - drift[:-window]

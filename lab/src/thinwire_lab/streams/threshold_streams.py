@@ -43,9 +43,9 @@ def recorded_bars(folder: Path) -> Streams:
     return {name: np.array(closes, dtype=np.int64) for name, closes in found.items() if len(closes) > 1}
 
 
-def sample_bars(sources: int = 30, seed: int = 1, minutes: int = market.DAY_MINUTES) -> Streams:
+def sample_bars(sources: int = 30, seed: int = 1) -> Streams:
     """Generate a day of stocks in cents."""
-    return {f"sample/{k}": market.closes(minutes, seed, k) for k in range(sources)}
+    return {f"sample/{k}": market.closes(market.DAY_MINUTES, seed, k) for k in range(sources)}
 
 
 def bars(data: Path | str | None, sources: int = 30, seed: int = 1) -> Streams:

@@ -15,7 +15,7 @@ from thinwire.dictionaries.topology import Topology
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings, TopicSampling
 from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import REGISTRY, SAMPLERS
 
@@ -41,7 +41,7 @@ class DictionaryService(LeasedService[TopicSampling]):
         settings: SamplerSettings | None = None,
     ) -> None:
         leases = Leases(lease, kind="sampler")
-        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lambda: leased(leases)}
+        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lease_handler(leases)}
         follower = BucketFollower(broker, handlers, _log, quiet=(SAMPLERS,))
         super().__init__(broker, name, leases, SAMPLERS, follower, handover, _log)
         self.clock = clock or WallClock()

@@ -71,7 +71,7 @@ class ChannelEncoder:
         max_sources: int,
     ) -> None:
         schema = demand.schema(decoder_state.schema)
-        select = demand.chooser(schema)
+        select = demand.source_filter(schema)
         self.log_schema = decoder_state.schema
         self._demand = demand
         self._key_frame_interval = key_frame_interval
@@ -154,7 +154,7 @@ class ChannelEncoder:
     def _config(self, decoder_state: DecoderState) -> StreamConfig:
         return StreamConfig(
             decoder_state.config_version,
-            self._demand.share(self._demand.schema(decoder_state.schema), decoder_state.rules),
+            self._demand.channel_demand(self._demand.schema(decoder_state.schema), decoder_state.rules),
             key_frame_interval=self._key_frame_interval,
             max_sources=self._max_sources,
         )

@@ -18,7 +18,7 @@ from thinwire.topics.channel_documents import State
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
 from thinwire.topics.static_properties import factored
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings import ConfigDocument, demand_for
+from thinwire.topics.topic_settings import ConfigDocument
 
 _MAX_REASON = 240
 
@@ -146,7 +146,7 @@ def _decide_class(topic: TopicRecord, demand: DemandClass) -> ServingDecision:
     on_wire = factored(topic.schema)
     try:
         demand.check()
-        is_log = demand.is_log(on_wire, demand_for(on_wire, topic.config.demand))
+        is_log = demand.is_log_sufficient(on_wire, topic.config.demand)
     except ThinwireError as problem:
         return ServingDecision(demand, "log", str(problem)[:_MAX_REASON])
     return ServingDecision(demand, "log", _LOG_SUFFICIENT) if is_log else ServingDecision(demand, "open")

@@ -160,7 +160,6 @@ async def restore_decoders(
         partial = [name for name, decoder in found.log_decoder.decoders.items() if decoder.state is State.PARTIAL]
         round_start = await find_round_start(broker, seeker.selection, partial, first) if limit is None else first
         if round_start == first:
-            found.log_decoder.offset = first - 1
             return found
         first = round_start
 

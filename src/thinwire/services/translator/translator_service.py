@@ -20,7 +20,7 @@ from thinwire.services.service_base import loop_time
 from thinwire.services.translator.channel_plan import ChannelDecider, ServingDecision
 from thinwire.services.translator.topic_translation import TopicTranslation, TranslationSettings
 from thinwire.services.translator.translator_recovery import delete_channels
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.channel_documents import read_channel_document
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import CHANNELS, LEASES, REGISTRY
@@ -80,7 +80,7 @@ class TranslatorService(LeasedService[TopicTranslation]):
         handover: float = 10.0,
     ) -> None:
         leases = Leases(lease)
-        handlers = {REGISTRY: self._registry_handler, LEASES: lambda: leased(leases), CHANNELS: self._channel_handler}
+        handlers = {REGISTRY: self._registry_handler, LEASES: lease_handler(leases), CHANNELS: self._channel_handler}
         follower = BucketFollower(broker, handlers, _log, quiet=(LEASES,))
         super().__init__(broker, name, leases, LEASES, follower, handover, _log)
         self.clock = clock or WallClock()

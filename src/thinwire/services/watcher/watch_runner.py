@@ -103,7 +103,7 @@ class WatchWork:
 
     async def _evaluate(self, document: WatchDocument, resolved: Resolved) -> None:
         identity = f"w{self.watch}"
-        pipeline = WatchPipeline(self._broker, self._clock, resolved, document.options, identity, durable=True)
+        pipeline = WatchPipeline(self._broker, self._clock, resolved, document.options, identity)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(pipeline.close)
             await self._log.open()

@@ -16,7 +16,7 @@ from thinwire.clock import Clock, WallClock
 from thinwire.errors import RegistryError
 from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.watcher.watch_runner import WatchSettings, WatchWork
-from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, lease_handler
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import WATCH_LEASES, WATCHES, evaluator_subject
 from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatcherDocument, watch_key, watcher_key
@@ -47,7 +47,7 @@ class WatchService(LeasedService[WatchWork]):
         settings: WatchSettings | None = None,
     ) -> None:
         leases = Leases(lease, kind="watcher")
-        handlers = {WATCHES: self._watch_handler, WATCH_LEASES: lambda: leased(leases)}
+        handlers = {WATCHES: self._watch_handler, WATCH_LEASES: lease_handler(leases)}
         follower = BucketFollower(broker, handlers, _log, quiet=(WATCH_LEASES,))
         super().__init__(broker, name, leases, WATCH_LEASES, follower, handover, _log)
         self.clock = clock or WallClock()

@@ -6,7 +6,7 @@ Spark parses and sorts the files, then runs the cells of `analyze_sorted` as a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,16 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.analysis import AnalysisReport, AnalysisRequest, Reject, Rejects, analyze_sorted
-from thinwire.analysis.analysis_run import Cell, CellRunner, create_time_reader
+from thinwire.analysis.analysis_run import create_time_reader
 from thinwire.analysis.event_files import MAX_EXAMPLES, TimeReader
 from thinwire.analysis.work_folder import WorkFolder, open_work_folder
 from thinwire.brokers.nats.blocking import open_source
-from thinwire.errors import ConfigError, JobFailed
+from thinwire.errors import ConfigError
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire.spark.jobs.analyze_input import read_files, read_head, read_topic_rows, report_unreadable_file
-from thinwire.spark.jobs.line_numbers import number_lines
-from thinwire.spark.parameter_sweep import sweep
-from thinwire.topics.log_tables import read_topic
+from thinwire.spark.jobs.analyze_input import read_files, read_head, read_topic_rows
+from thinwire.spark.jobs.input_files import number_in_files, report_unreadable_file
+from thinwire.spark.parameter_sweep import run_cells
+from thinwire.topics.log_tables.source_broker import read_topic
 
 __all__ = ["analyze", "analyze_topic"]
 
@@ -66,40 +66,35 @@ def analyze_topic(
     with open_source(servers, **connection) as source:
         schema = read_topic(source, topic).schema
     options = {"servers": servers, "subscribe": topic, **connection}
-    frame = partial(read_topic_rows, spark.read.format("thinwire").options(**options).load(), schema)
+    read_rows = partial(read_topic_rows, spark.read.format("thinwire").options(**options).load(), schema)
     with open_work_folder(work) as folder:
         request = replace(request, topic=topic, schema=schema)
-        report = _analyze(spark, frame, request, folder, rejects, progress)
+        report = _analyze(spark, read_rows, request, folder, rejects, progress)
     note = "The events come from a topic log: values that its publishers suppressed are not included."
     return replace(report, notes=(note,))
 
 
 def _analyze(
     spark: SparkSession,
-    frame: Callable[[TimeReader | None], DataFrame],
+    read_rows: Callable[[TimeReader | None], DataFrame],
     request: AnalysisRequest,
     folder: WorkFolder,
     rejects_to: str | None,
     progress: Progress | None,
 ) -> AnalysisReport:
     needs_head = not request.rate and request.schema is None
-    reader = create_time_reader(read_head(frame(None)) if needs_head else [], request)
-    rows = _parse_once(spark, frame(reader), folder, progress)
+    reader = create_time_reader(read_head(read_rows(None)) if needs_head else [], request)
+    parsed = str(folder.path / "parsed")
+    run_action(spark, partial(read_rows(reader).write.parquet, parsed), progress)
+    rows = spark.read.parquet(parsed)
     rejects = _collect_rejects(rows, rejects_to)
     if request.schema is None:
-        rows = number_lines(rows)
+        rows = number_in_files(rows)
     _sort(spark, rows, folder, progress)
     if reader is not None:
         request = replace(request, time=reader.name)
-    report = analyze_sorted(folder, request, _sweep_runner(spark, progress), rejects)
-    return replace(report, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
-
-
-def _parse_once(spark: SparkSession, frame: DataFrame, folder: WorkFolder, progress: Progress | None) -> DataFrame:
-    """Write the parsed rows to a table, which is read several times."""
-    path = str(folder.path / "parsed")
-    run_action(spark, lambda: frame.write.parquet(path), progress)
-    return spark.read.parquet(path)
+    report = analyze_sorted(folder, request, partial(run_cells, spark, progress=progress), rejects)
+    return replace(report, created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _collect_rejects(rows: DataFrame, to: str | None) -> Rejects:
@@ -107,7 +102,7 @@ def _collect_rejects(rows: DataFrame, to: str | None) -> Rejects:
     count = rows.where(F.col("reason").isNotNull()).count()
     if not count:
         return Rejects()
-    lines = number_lines(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
+    lines = number_in_files(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
     if to is not None:
         lines.orderBy("file", "line").write.mode("overwrite").json(to)
     first = lines.orderBy("file", "line").limit(MAX_EXAMPLES).collect()
@@ -119,16 +114,3 @@ def _sort(spark: SparkSession, rows: DataFrame, folder: WorkFolder, progress: Pr
     run_action(spark, lambda: good.write.parquet(str(folder.sorted_folder)), progress)
     if not folder.sorted_folder.is_dir():
         raise ConfigError("driver and executors must share the working folder", work=str(folder.path))
-
-
-def _sweep_runner(spark: SparkSession, progress: Progress | None) -> CellRunner:
-    def run(
-        function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
-    ) -> list[Mapping[str, Any]]:
-        results = sweep(spark, function, cells, weight=weight, progress=progress)
-        for result in results:
-            if result.figures is None:
-                raise JobFailed(f"a cell of the analysis failed: {result.error}", what=result.cell["kind"])
-        return [result.figures for result in results if result.figures is not None]
-
-    return run

@@ -20,7 +20,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -30,17 +30,16 @@ from typing import Any, TypeVar
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, StructType
 
 from thinwire.brokers.nats.blocking import open_source
-from thinwire.client.bus import connect
+from thinwire.client.bus import Bus, connect
 from thinwire.codec.tolerance_vector import Tolerance
 from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
-from thinwire.spark.jobs.stream_progress import OnProgress, QueryMonitor
+from thinwire.spark.jobs.stream_progress import JobProgress, OnProgress, QueryMonitor
 from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 from thinwire.topics.names import check_topic
 from thinwire.topics.registry_client import current_schema, open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -69,43 +68,45 @@ def subscribe(
 ) -> None:
     """Create durable subscriptions. A tolerance applies to the topics that have the property."""
 
-    async def put_subscriptions() -> None:
-        async with connect(servers, services=False, **connection) as bus:
-            bucket = await open_registry(bus.broker)
-            schemas = {topic: await current_schema(bucket, topic) for topic in topics}
-            known = {p.name for schema in schemas.values() for p in schema}
-            if unknown := sorted(tolerance.keys() - known):
-                raise DemandError("no topic has this property", property=unknown[0], choose_from=sorted(known))
-            for topic, schema in schemas.items():
-                applicable = {name: value for name, value in tolerance.items() if name in schema}
-                document = SubscriptionDocument(
-                    topic,
-                    identity,
-                    tolerance=applicable,
-                    default_tolerance=default_tolerance,
-                    durable=identity,
-                    since=time.time(),
-                )
-                await put_subscription(bucket, document, schema)
+    async def put_subscriptions(bus: Bus) -> None:
+        bucket = await open_registry(bus.broker)
+        schemas = {topic: await current_schema(bucket, topic) for topic in topics}
+        known = {p.name for schema in schemas.values() for p in schema}
+        if unknown := sorted(tolerance.keys() - known):
+            raise DemandError("no topic has this property", property=unknown[0], choose_from=sorted(known))
+        for topic, schema in schemas.items():
+            document = SubscriptionDocument(
+                topic,
+                identity,
+                tolerance={name: value for name, value in tolerance.items() if name in schema},
+                default_tolerance=default_tolerance,
+                durable=identity,
+                since=time.time(),
+            )
+            await put_subscription(bucket, document, schema)
 
-    run_in_thread(put_subscriptions())
+    run_with_bus(servers, connection, put_subscriptions)
 
 
 def forget(servers: str, topics: Sequence[str], table: str, **connection: Any) -> None:
     """Remove the subscriptions of a table. Without others, publishers of topics that are not retained stop sending."""
 
-    async def remove_subscriptions() -> None:
+    async def remove_subscriptions(bus: Bus) -> None:
+        for topic in topics:
+            await bus.forget(topic, subscription_name(table))
+
+    run_with_bus(servers, connection, remove_subscriptions)
+
+
+def run_with_bus(servers: str, connection: Mapping[str, Any], work: Callable[[Bus], Awaitable[Any]]) -> None:
+    """Run a coroutine with a connection, in its own thread: a caller in a notebook has a running event loop."""
+
+    async def run() -> None:
         async with connect(servers, services=False, **connection) as bus:
-            for topic in topics:
-                await bus.forget(topic, subscription_name(table))
+            await work(bus)
 
-    run_in_thread(remove_subscriptions())
-
-
-def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in its own thread: a caller in a notebook has a running event loop."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        thread.submit(asyncio.run, run()).result()
 
 
 SINK_LOG = "_spark_metadata"
@@ -126,14 +127,6 @@ class Table:
         self.by = tuple(by)
         self._spark = spark
 
-    def rows(self) -> DataFrame | None:
-        """Return the rows with the columns of all files; None for an empty table."""
-        try:
-            return self._spark.read.option("mergeSchema", "true").parquet(self.path)
-        except AnalysisException as problem:
-            _expect_missing(problem)
-            return None
-
     def check(self, columns: StructType, checkpoint: str) -> None:
         """Raise `TableMismatch` if rows with these columns cannot be appended."""
         has_checkpoint = bool(_list_files(self._spark, f"{checkpoint}/offsets"))
@@ -142,7 +135,7 @@ class Table:
                 detail = "its files were not written by a stream and would be hidden: choose another folder"
                 raise TableMismatch(detail, table=self.path)
             return
-        rows = self.rows()
+        rows = _read_existing(lambda: self._spark.read.option("mergeSchema", "true").parquet(self.path))
         if rows is None:
             return
         self._check_columns(rows.schema, columns)
@@ -172,17 +165,17 @@ class Table:
 
 def _list_files(spark: SparkSession, path: str) -> list[str] | None:
     """Return the files in a folder and below it; None if it does not exist."""
+    return _read_existing(lambda: spark.read.option("recursiveFileLookup", "true").text(path).inputFiles())
+
+
+def _read_existing(read: Callable[[], T]) -> T | None:
+    """Return what `read` returns; None if the folder is missing or empty."""
     try:
-        return spark.read.option("recursiveFileLookup", "true").text(path).inputFiles()
+        return read()
     except AnalysisException as problem:
-        _expect_missing(problem)
+        if problem.getCondition() not in MISSING:
+            raise
         return None
-
-
-def _expect_missing(problem: AnalysisException) -> None:
-    """Raise the error unless it reports a missing folder."""
-    if problem.getCondition() not in MISSING:
-        raise problem
 
 
 def _can_merge(existing: DataType, added: DataType) -> bool:
@@ -197,29 +190,22 @@ CHECKPOINT = "_checkpoint"
 BY = ("topic", "date")
 MAX_OFFSETS = 500_000
 """largest number of messages per batch"""
-
-
-@dataclass(frozen=True)
-class Ingested:
-    """Result of a run: rows, batches, and the next offset to read by topic."""
-
-    rows: int
-    batches: int
-    offsets: Mapping[str, int]
+AT_ONCE = {"availableNow": True}
+"""trigger of a query that reads up to the current end of the logs"""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Parameters of a run."""
+    """Parameters of a run. `options` are those of the source, `trigger` those of the query's trigger."""
 
-    servers: str = field(repr=False)
+    spark: SparkSession
     topics: tuple[str, ...]
     table: Table
     checkpoint: str
-    start: str
-    trigger: float | None
-    options: Mapping[str, str]
+    trigger: dict[str, Any]
+    servers: str = field(repr=False)
     connection: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, str] = field(repr=False)
 
 
 def ingest(
@@ -240,8 +226,8 @@ def ingest(
     stop: Event | None = None,
     progress: OnProgress | None = None,
     **connection: Any,
-) -> Ingested:
-    """Write topics to a table, up to the current end of the logs, or continuously with a trigger.
+) -> JobProgress:
+    """Write topics to a table, up to the current end of the logs, or continuously with a trigger. Return the totals.
 
     start: start of a new table: earliest, latest, or a JSON object of offsets by topic
     trigger: seconds between two batches; None: read up to the current end and return
@@ -250,45 +236,46 @@ def ingest(
     checkpoint: folder of the query's checkpoint, by default inside the table's folder
     by: names of the partition columns for topic and date
     """
-    path = table.rstrip("/")
-    options = {"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()}
-    job = _Job(
-        servers,
-        _check_topics(topics),
-        Table(spark, path, by),
-        checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
-        start=start,
-        trigger=trigger,
-        options=options,
-        connection=connection,
-    )
-    monitor = QueryMonitor(seconds, progress)
-    schemas, frame = _prepare(spark, job)
-    subscribe(servers, job.topics, subscription_name(table), tolerance or {}, default_tolerance, connection)
-    while not _run_query(job, frame, monitor, stop or Event(), schemas):
-        schemas, frame = _prepare(spark, job)
-    return Ingested(monitor.progress.rows, monitor.progress.batches, dict(monitor.progress.offsets))
-
-
-def _check_topics(topics: Sequence[str]) -> tuple[str, ...]:
     if not topics:
         raise ConfigError("name at least one topic", topics=[])
-    return tuple(dict.fromkeys(map(check_topic, topics)))
+    path = table.rstrip("/")
+    options = {
+        "startingOffsets": start,
+        "maxOffsetsPerTrigger": str(max_offsets),
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
+    }
+    job = _Job(
+        spark,
+        tuple(dict.fromkeys(map(check_topic, topics))),
+        Table(spark, path, by),
+        checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
+        trigger={"processingTime": f"{round(trigger * 1000)} milliseconds"} if trigger is not None else AT_ONCE,
+        servers=servers,
+        connection=connection,
+        options=options,
+    )
+    monitor = QueryMonitor(seconds, progress)
+    schemas, frame = _prepare(job)
+    subscribe(servers, job.topics, subscription_name(table), tolerance or {}, default_tolerance, connection)
+    while not _run_query(job, frame, monitor, stop or Event(), schemas):
+        schemas, frame = _prepare(job)
+    return monitor.progress
 
 
-def _prepare(spark: SparkSession, job: _Job) -> tuple[dict[str, Schema], DataFrame]:
+def _prepare(job: _Job) -> tuple[dict[str, Schema], DataFrame]:
     """Return the current schemas and the stream for them, after checking the stream against the table."""
     schemas = _schemas(job)
-    frame = _frame(spark, job, schemas)
+    frame = _frame(job, schemas)
     job.table.check(frame.schema, job.checkpoint)
     return schemas, frame
 
 
 def _run_query(job: _Job, frame: DataFrame, monitor: QueryMonitor, stop: Event, schemas: Mapping[str, Schema]) -> bool:
     """Run a query. Return False if it must be restarted because of a new schema."""
-    query = _start(job, frame)
+    writer = frame.writeStream.format("parquet").partitionBy(*job.table.by).trigger(**job.trigger)
+    query = writer.option("path", job.table.path).option("checkpointLocation", job.checkpoint).start()
     try:
-        monitor.until_over(query, stop)
+        monitor.wait(query, stop)
     except StreamingQueryException as problem:
         if _schemas(job) != schemas:
             return False
@@ -303,13 +290,12 @@ def _schemas(job: _Job) -> dict[str, Schema]:
         return {topic: read_topic(source, topic).schema for topic in job.topics}
 
 
-def _frame(spark: SparkSession, job: _Job, schemas: Mapping[str, Schema]) -> DataFrame:
+def _frame(job: _Job, schemas: Mapping[str, Schema]) -> DataFrame:
     """Return the stream of events with the partition columns."""
     expected = {topic: schema.fingerprint.hex() for topic, schema in schemas.items()}
-    reader = spark.readStream.format("thinwire").option("servers", job.servers)
-    reader = reader.options(**job.options, **job.connection)
-    reader = reader.option("startingOffsets", job.start).option("expectSchemas", json.dumps(expected))
-    frame = reader.option("subscribe", ",".join(job.topics)).load()
+    reader = job.spark.readStream.format("thinwire").options(**job.options, **job.connection)
+    reader = reader.option("servers", job.servers).option("subscribe", ",".join(job.topics))
+    frame = reader.option("expectSchemas", json.dumps(expected)).load()
     topic, date = job.table.by
     conflict = next((name for name in frame.columns if name.lower() in (topic.lower(), date.lower())), None)
     if conflict is not None:
@@ -329,14 +315,6 @@ def _date(frame: DataFrame, schemas: Mapping[str, Schema]) -> Column:
         if schema.time is not None
     ]
     return F.coalesce(*event_dates, date_of(seconds_of(F.col("_time"), frame.schema["_time"].dataType)))
-
-
-def _start(job: _Job, frame: DataFrame) -> StreamingQuery:
-    writer = frame.writeStream.format("parquet").partitionBy(*job.table.by)
-    writer = writer.option("path", job.table.path).option("checkpointLocation", job.checkpoint)
-    if job.trigger is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{round(job.trigger * 1000)} milliseconds").start()
 
 
 def _reason(problem: BaseException) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
@@ -23,38 +22,40 @@ from pyspark.sql import functions as F
 
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.brokers.protocol import LogSource
-from thinwire.client.bus import connect
 from thinwire.errors import ConfigError, MissingData, UnknownTopic
 from thinwire.schema import Schema, infer
 from thinwire.schema.event import nest
 from thinwire.spark.action_progress import Progress, run_action
-from thinwire.spark.jobs.ingest import BY, run_in_thread
+from thinwire.spark.jobs.ingest import BY, run_with_bus
 from thinwire.spark.jobs.time_columns import named, seconds_of
-from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_partition
+from thinwire.spark.source.sink import (
+    DUE,
+    SinkResult,
+    WriteOptions,
+    check_columns,
+    event_columns,
+    publish_partition,
+    sum_results,
+)
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 
 SAMPLE = 10_000
 """rows from which a schema is inferred"""
 
 
 def resolve_replay_schema(
-    to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
+    target: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
 ) -> Schema:
     """Return the schema of the target topic. A new topic is registered, with `retain`."""
-    with open_source(to.servers, **to.connection) as source:
-        found = _registered(source, to.topic)
+    with open_source(target.servers, **target.connection) as source:
+        found = _registered(source, target.topic)
         if found is not None:
             return found
-        schema = None if dimensions or time else _copy_schema(source, to.topic, rows)
-    schema = schema or _infer_schema(to.topic, rows, dimensions, time)
-    run_in_thread(_register(to, schema))
+        schema = None if dimensions or time else _copy_schema(source, target.topic, rows)
+    schema = schema or _infer_schema(target.topic, rows, dimensions, time)
+    run_with_bus(target.servers, target.connection, lambda bus: bus.register(schema, retain=True))
     return schema
-
-
-async def _register(to: WriteOptions, schema: Schema) -> None:
-    async with connect(to.servers, services=False, **dict[str, Any](to.connection)) as bus:
-        await bus.register(schema, retain=True)
 
 
 def _registered(source: LogSource, topic: str) -> Schema | None:
@@ -83,21 +84,7 @@ LEAD = 2.0
 """seconds until the first event is due; tasks start meanwhile"""
 ORDER = ("_time", "_offset", "_ordinal")
 SOURCE = "_source"
-_WRITTEN = "publisher string, rows long, refused long, messages long, unheard boolean"
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """Result of a replay: rows published, rows refused, messages.
-
-    unheard: no subscription exists and the topic is not retained, so nothing was stored
-    """
-
-    rows: int
-    refused: int
-    messages: int
-    publishers: int
-    unheard: bool
+_RESULT = "rows long, refused long, messages long, unheard boolean"
 
 
 def replay(
@@ -116,8 +103,8 @@ def replay(
     by: Sequence[str] = BY,
     progress: Progress | None = None,
     **connection: Any,
-) -> Replayed:
-    """Publish the rows of a Parquet table.
+) -> SinkResult:
+    """Publish the rows of a Parquet table. Return the totals of all publishers.
 
     speed: factor of the original rate; None: as fast as possible
     limit: publish only the first rows; publishers: number of publishers, at most the number of cores
@@ -126,32 +113,27 @@ def replay(
     name: prefix of the publisher names; another replay with the same prefix takes the names over
     by: partition columns of a table written by `ingest`; they are not part of the events
     """
-    _check(speed, limit, publishers)
-    rows = _select_topic(_rows(spark, table), of, table)
-    if "_topic" in rows.columns:
-        rows = rows.drop(*by)
-    options = {"servers": servers, "topic": topic, **({"publisher": name} if name else {}), **connection}
-    to = WriteOptions.read(options)
-    schema = resolve_replay_schema(to, rows, dimensions, event_time)
-    frame = _ordered(_columns(rows, schema), schema, speed, limit, publishers)
-    check_columns(arrow_of(frame.schema), schema)
-    run = f"replay-{token_hex(6)}"
-
-    def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pylist([vars(publish_partition(to, schema, run, iter(batches)))])
-
-    parts = run_action(spark, frame.mapInArrow(publish, _WRITTEN).collect, progress)
-    published, refused, messages = (sum(part[what] for part in parts) for what in ("rows", "refused", "messages"))
-    return Replayed(published, refused, messages, publishers, any(part["unheard"] for part in parts))
-
-
-def _check(speed: float | None, limit: int | None, publishers: int) -> None:
     if speed is not None and not 0 < speed < 1e9:
         raise ConfigError("a speed is a number above 0, or max", speed=speed)
     if limit is not None and limit < 1:
         raise ConfigError("at least one row", limit=limit)
     if not 1 <= publishers <= 1_000:
         raise ConfigError("1 to 1000 publishers", publishers=publishers)
+    rows = _select_topic(_rows(spark, table), of, table)
+    if "_topic" in rows.columns:
+        rows = rows.drop(*by)
+    options = {"servers": servers, "topic": topic, **({"publisher": name} if name else {}), **connection}
+    target = WriteOptions.read(options)
+    schema = resolve_replay_schema(target, rows, dimensions, event_time)
+    frame = _ordered(_columns(rows, schema), schema, speed, limit, publishers)
+    check_columns(arrow_of(frame.schema), schema)
+    run = f"replay-{token_hex(6)}"
+
+    def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist([vars(publish_partition(target, schema, run, iter(batches)))])
+
+    parts = run_action(spark, frame.mapInArrow(publish, _RESULT).collect, progress)
+    return sum_results(SinkResult(*part) for part in parts)
 
 
 def _rows(spark: SparkSession, table: str) -> DataFrame:
@@ -189,27 +171,26 @@ def _columns(rows: DataFrame, schema: Schema) -> DataFrame:
 
 
 def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | None, publishers: int) -> DataFrame:
-    """Partition the rows by source, sort them, and add the time at which each is due."""
+    """Return the rows partitioned by source and sorted, with the time at which each is due."""
     seconds = _seconds(rows, schema)
-    logged = [F.col(name) for name in ORDER if name in rows.columns]
-    own = [seconds] if seconds is not None else []
-    order = logged + own  # ordinals come first: they are the order of a source, also if its clock was set back
+    metadata = [F.col(name) for name in ORDER if name in rows.columns]
+    event_time = [seconds] if seconds is not None else []
+    # The event time comes last: the clock of a source may have been set back, its ordinals may not.
+    order = metadata + event_time
     if limit is not None:
-        rows = rows.orderBy(*logged[:-1], *own, *logged[-1:]).limit(limit)
+        rows = rows.orderBy(*metadata[:-1], *event_time, *metadata[-1:]).limit(limit)
     if speed is not None:
         rows = rows.withColumn(DUE, _due(rows, seconds, speed))
     source = [SOURCE] if SOURCE in rows.columns else [p.name for p in schema.dimensions if p.name in rows.columns]
-    partitioned = (
-        rows.repartition(publishers, *map(named, source)) if source and publishers > 1 else rows.repartition(1)
-    )
-    return partitioned.sortWithinPartitions(*order) if order else partitioned
+    rows = rows.repartition(publishers, *map(named, source)) if source else rows.repartition(1)
+    return rows.sortWithinPartitions(*order) if order else rows
 
 
 def _seconds(rows: DataFrame, schema: Schema) -> Column | None:
     """Return the event time, or the time of the message for events without one."""
-    own = schema.time.name if schema.time is not None and schema.time.name in rows.columns else None
-    stamp = own or ("_time" if "_time" in rows.columns else None)
-    return seconds_of(named(stamp), rows.schema[stamp].dataType) if stamp is not None else None
+    names = ([schema.time.name] if schema.time is not None else []) + ["_time"]
+    found = next((name for name in names if name in rows.columns), None)
+    return seconds_of(named(found), rows.schema[found].dataType) if found is not None else None
 
 
 def _due(rows: DataFrame, seconds: Column | None, speed: float) -> Column:

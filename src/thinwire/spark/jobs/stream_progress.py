@@ -20,7 +20,7 @@ STOP_TIMEOUT = 120.0
 
 @dataclass
 class JobProgress:
-    """Progress of a job: rows and batches of this run, messages not read yet, and the next offset of each topic."""
+    """Progress of a job: rows and batches of this run, unread messages, and the next offset to read by topic."""
 
     rows: int = 0
     batches: int = 0
@@ -42,22 +42,23 @@ class QueryMonitor:
         self._end = time.monotonic() + seconds if seconds is not None else float("inf")
         self._on_progress = on_progress
         self._rows: dict[int, int] = {}
-        self._seen = ""
+        """rows by batch, because Spark reports a batch several times"""
+        self._last_timestamp = ""
 
-    def until_over(self, query: StreamingQuery, stop: Event) -> None:
+    def wait(self, query: StreamingQuery, stop: Event) -> None:
         """Wait until the query ends by itself, `stop` is set or the time limit is reached. Raise the query's error."""
         while query.isActive:
-            self.update(query)
+            self._update(query)
             if stop.wait(POLL_INTERVAL) or time.monotonic() >= self._end:
-                self._finish(query)
-        self.update(query)
+                _stop_after_batch(query)
+        self._update(query)
         query.awaitTermination()
 
-    def update(self, query: StreamingQuery) -> None:
+    def _update(self, query: StreamingQuery) -> None:
         """Update the progress from completed batches."""
         last = query.lastProgress
-        if last is not None and last["timestamp"] != self._seen:
-            self._seen = last["timestamp"]
+        if last is not None and last["timestamp"] != self._last_timestamp:
+            self._last_timestamp = last["timestamp"]
             for batch in query.recentProgress:
                 self._add_batch(batch)
         if self._on_progress is not None:
@@ -72,17 +73,13 @@ class QueryMonitor:
         self.progress.offsets = reached or self.progress.offsets
         self.progress.behind = sum(max(0, end - reached.get(topic, 1)) for topic, end in latest.items())
 
-    def _finish(self, query: StreamingQuery) -> None:
-        """Stop the query after the running batch."""
-        running_after, end = _last_batch(query), time.monotonic() + STOP_TIMEOUT
-        while (
-            query.isActive
-            and query.status["isTriggerActive"]
-            and _last_batch(query) == running_after
-            and time.monotonic() < end
-        ):
-            time.sleep(POLL_INTERVAL / 5)
-        query.stop()
+
+def _stop_after_batch(query: StreamingQuery) -> None:
+    """Stop the query when the running batch is complete."""
+    last, end = _last_batch(query), time.monotonic() + STOP_TIMEOUT
+    while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == last and time.monotonic() < end:
+        time.sleep(POLL_INTERVAL / 5)
+    query.stop()
 
 
 def _last_batch(query: StreamingQuery) -> Any:

@@ -6,12 +6,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, NumericType, StringType, TimestampType
 
+from thinwire.analysis.event_columns import TIME_UNITS, YEAR_2100
+
 _DAY = 86_400
 _FIRST, _LAST = -719_162, 2_932_896
 """first and last day of the calendar of Parquet and Spark, relative to 1970-01-01"""
-_YEAR_2100 = 4_102_444_800
-_UNITS = (1, 1_000, 1_000_000)
-"""units per second of a count since 1970, chosen by its magnitude; larger counts are nanoseconds"""
 
 
 def named(column: str) -> Column:
@@ -40,7 +39,9 @@ def date_of(seconds: Column) -> Column:
 
 
 def _counted(count: Column) -> Column:
-    found = count / F.lit(1e9)
-    for unit in reversed(_UNITS):
-        found = F.when(F.abs(count) < F.lit(float(_YEAR_2100 * unit)), count / F.lit(float(unit))).otherwise(found)
+    """Return the seconds of a count since 1970, whose unit follows from its size."""
+    *units, largest = TIME_UNITS
+    found = count / F.lit(float(largest))
+    for unit in reversed(units):
+        found = F.when(F.abs(count) < F.lit(float(YEAR_2100 * unit)), count / F.lit(float(unit))).otherwise(found)
     return found

@@ -9,7 +9,7 @@ every segment length is tried with every size and codec. The final dictionary is
 >>> cells = candidate_cells(sum(map(len, rooms)), sizes=[1024], budget=0.2)
 >>> len(cells), cells[0]["codec"], cells[-1]
 (7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 1024})
->>> plain, best = (TrialResult.of(cell, run_trial(rooms, **cell)) for cell in cells[:2])
+>>> plain, best = (TrialResult(**cell, **run_trial(rooms, **cell)) for cell in cells[:2])
 >>> best.packed < plain.packed < 60, plain.content
 (True, 0)
 """
@@ -17,7 +17,7 @@ every segment length is tried with every size and codec. The final dictionary is
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ from thinwire.spark.jobs.training_messages import (
     load_messages,
     remove_properties,
 )
-from thinwire.spark.parameter_sweep import sweep
+from thinwire.spark.parameter_sweep import run_cells
 from thinwire.topics.names import check_topic, log_of
 
 DEFLATE = "deflate"
@@ -90,16 +90,6 @@ class TrialResult:
         content = "latest messages" if self.segment == LATEST else f"segments of {self.segment}"
         return f"{self.codec} {self.level}, {self.size:,} bytes, {content}"
 
-    @property
-    def method(self) -> TrainingMethod:
-        """Training method of the candidate."""
-        return TrainingMethod(self.codec, self.level, self.size, self.segment)
-
-    @classmethod
-    def of(cls, cell: Mapping[str, Any], figures: Mapping[str, Any]) -> TrialResult:
-        """Return the result of a cell."""
-        return cls(**cell, **figures)
-
 
 def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
     """Return the candidates for a sample of `sample` bytes: deflate first, then all within the CPU budget."""
@@ -132,17 +122,11 @@ def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segm
     return _figures(codec_of(dictionary), later, len(dictionary.content), cost(dictionary))
 
 
-def choose_candidate(candidates: Sequence[TrialResult]) -> TrialResult | None:
-    """Return the candidate with the smallest packed size; None without a candidate that has a dictionary."""
-    with_dictionary = (result for result in candidates if result.codec != DEFLATE)
-    return min(with_dictionary, key=lambda result: left(result.segment, result.saved), default=None)
-
-
 def build_final(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
     """Return the dictionary built from all messages with the chosen method."""
     facts = Facts(len(messages), sum(map(len, messages)), chosen.saved)
-    learning = int(LEARNING * len(messages))
-    dictionary = build(messages, chosen.method) or build(messages[:learning], chosen.method)
+    method = TrainingMethod(chosen.codec, chosen.level, chosen.size, chosen.segment)
+    dictionary = build(messages, method) or build(messages[: int(LEARNING * len(messages))], method)
     return None if dictionary is None else replace(dictionary, facts=facts)
 
 
@@ -248,12 +232,10 @@ def _train(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress
     sample = run_action(spark, draw, progress)
     cells = candidate_cells(sum(map(len, sample.messages)), trials.sizes, trials.budget)
     _check(sample, len(cells) > 1, trials)
-    results = sweep(spark, partial(run_trial, sample.messages), cells, progress=progress)
-    for result in results:
-        if result.figures is None:
-            raise JobFailed(f"a trial failed: {result.error}", **result.cell)
-    candidates = [TrialResult.of(result.cell, result.figures) for result in results if result.figures]
-    chosen = choose_candidate(candidates)
+    results = run_cells(spark, partial(run_trial, sample.messages), cells, progress=progress)
+    candidates = [TrialResult(**cell, **figures) for cell, figures in zip(cells, results, strict=True) if figures]
+    with_dictionary = (result for result in candidates if result.codec != DEFLATE)
+    chosen = min(with_dictionary, key=lambda result: left(result.segment, result.saved), default=None)
     dictionary = build_final(sample.messages, chosen) if chosen is not None else None
     if chosen is None or dictionary is None:
         raise JobFailed("the messages have too little in common for a dictionary", messages=len(sample.messages))

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,7 +29,7 @@ from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
 from thinwire.schema.schema import PAYLOAD
 from thinwire.spark.jobs.ingest import BY
-from thinwire.spark.jobs.line_numbers import LineLocation, number_lines
+from thinwire.spark.jobs.input_files import add_line_numbers, number_in_files, read_lines, report_missing_file
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.frame_bodies import SAMPLED
@@ -38,12 +38,12 @@ from thinwire.topics.names import DICTIONARIES
 from thinwire.wire import FrameKind, bindings_in, read
 from thinwire.wire.frame import DEFLATE_SLOT, MAX_FRAME
 
-BODIES = "file string, block long, line long, message binary"
+_BODIES = "file string, block long, line long, message binary"
 """one row per frame: topic, index of the frame in its message, offset of the message, body"""
 _LOCATION = ("_publisher", "_offset", "_frame")
 
 
-class Bound(NamedTuple):
+class SlotBinding(NamedTuple):
     """After this frame of this message, a publisher's slot is bound to this dictionary."""
 
     publisher: str
@@ -56,33 +56,33 @@ class Bound(NamedTuple):
 class SlotHistory:
     """Bindings of all slots of all publishers over a log."""
 
-    def __init__(self, bound: Iterable[Bound]) -> None:
-        self._bound: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
-        for publisher, offset, frame, slot, hash in sorted(bound):
-            self._bound[publisher, slot].append((offset, frame, hash))
+    def __init__(self, bindings: Iterable[SlotBinding]) -> None:
+        self._bindings: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
+        for publisher, offset, frame, slot, hash in sorted(bindings):
+            self._bindings[publisher, slot].append((offset, frame, hash))
 
     def hash_before(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
         """Return the hash that a slot is bound to before this frame, or None.
 
-        >>> slots = SlotHistory([Bound("p", 3, 0, 7, b"old"), Bound("p", 9, 2, 7, b"new")])
+        >>> slots = SlotHistory([SlotBinding("p", 3, 0, 7, b"old"), SlotBinding("p", 9, 2, 7, b"new")])
         >>> slots.hash_before("p", 7, 3, 0), slots.hash_before("p", 7, 9, 1), slots.hash_before("p", 7, 9, 3)
         (None, b'old', b'new')
         """
-        known = self._bound.get((publisher, slot), [])
+        known = self._bindings.get((publisher, slot), [])
         index = bisect_left(known, (offset, frame, b""))
         return known[index - 1][2] if index else None
 
     @property
     def hashes(self) -> set[bytes]:
         """Hashes of all bindings."""
-        return {hash for known in self._bound.values() for *_, hash in known}
+        return {hash for known in self._bindings.values() for *_, hash in known}
 
 
 def collect_bindings(frames: DataFrame) -> SlotHistory:
     """Return the bindings of a log read with `columns=frames`."""
     rows = _select_kinds(frames, [FrameKind.BINDING]).collect()
     return SlotHistory(
-        Bound(row["_publisher"], row["_offset"], row["_frame"], binding.slot, binding.hash)
+        SlotBinding(row["_publisher"], row["_offset"], row["_frame"], binding.slot, binding.hash)
         for row in rows
         for binding in bindings_in(bytes(row.payload))
     )
@@ -106,44 +106,29 @@ def frame_bodies(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[
     """Return the unpacked bodies that are long enough for a dictionary, with their location."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = _Reader(slots, known)
+        codecs: dict[bytes | None, Codec] = {}
+
+        def body(publisher: str, offset: int, index: int, raw: bytes) -> bytes | None:
+            """Return the body of a frame; None if it is damaged or its dictionary is unknown."""
+            try:
+                frame = read(raw)
+                if frame.slot is None or frame.slot == DEFLATE_SLOT:
+                    return frame.body
+                hash = slots.hash_before(publisher, frame.slot, offset, index)
+                if hash not in codecs and hash in known:
+                    codecs[hash] = codec_of(known[hash])
+                return codecs[hash].unpack(frame.sent_body, MAX_FRAME) if hash in codecs else None
+            except PeerFault:
+                return None
+
         for batch in batches:
-            bodies = [reader.body(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
-            column = pa.array(bodies, pa.binary())
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            column = pa.array([body(*row) for row in rows], pa.binary())
             arrays = [pa.repeat(topic, len(column)), batch.column(2).cast(pa.int64()), batch.column(1), column]
             messages = pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
-            yield messages.filter(column.is_valid())
+            yield messages.filter(pc.greater_equal(pc.binary_length(column), MIN_PACKED_BYTES))
 
-    return _select_kinds(frames, SAMPLED).mapInArrow(run, BODIES)
-
-
-class _Reader:
-    """Unpacks frames in any order."""
-
-    def __init__(self, slots: SlotHistory, known: dict[bytes, Dictionary]) -> None:
-        self._slots = slots
-        self._known = known
-        self._codecs: dict[bytes, Codec] = {}
-
-    def body(self, publisher: str, offset: int, index: int, raw: bytes) -> bytes | None:
-        """Return the body of a frame; None if it is too short or damaged."""
-        try:
-            frame = read(raw)
-            if frame.slot is None or frame.slot == DEFLATE_SLOT:
-                body = frame.body
-            else:
-                codec = self._codec(self._slots.hash_before(publisher, frame.slot, offset, index))
-                body = codec.unpack(frame.sent_body, MAX_FRAME) if codec is not None else b""
-        except PeerFault:
-            return None
-        return body if len(body) >= MIN_PACKED_BYTES else None
-
-    def _codec(self, hash: bytes | None) -> Codec | None:
-        if hash is None or hash not in self._known:
-            return None
-        if hash not in self._codecs:
-            self._codecs[hash] = codec_of(self._known[hash])
-        return self._codecs[hash]
+    return _select_kinds(frames, SAMPLED).mapInArrow(run, _BODIES)
 
 
 def _select_kinds(frames: DataFrame, kinds: Iterable[Any]) -> DataFrame:
@@ -153,7 +138,7 @@ def _select_kinds(frames: DataFrame, kinds: Iterable[Any]) -> DataFrame:
 
 MESSAGE_COLUMNS = ("seconds", "file", "line", "block", "message")
 """columns of a message: time, file or topic, location there, content; the first four are the order of messages"""
-_LINES = "file string, block long, line long, message binary"
+_LINES = "value binary, file string, block long, line long"
 
 
 @dataclass(frozen=True)
@@ -212,32 +197,11 @@ def draw_sample(messages: DataFrame, *, seed: int, most: int, size: int) -> Samp
 
 def _read_path(spark: SparkSession, path: str, column: str | None, time: str | None) -> DataFrame:
     name = PurePosixPath(path).name
-    try:
+    with report_missing_file(path):
         if "." not in name or name.endswith(".parquet"):
             return _read_table(spark.read.option("mergeSchema", "true").parquet(path), column, time)
-        return _read_text(spark, path)
-    except AnalysisException as problem:
-        if problem.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError("no such file", path=path) from None
-        raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
-
-
-def _read_text(spark: SparkSession, path: str) -> DataFrame:
-    location = (F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_block_start").alias("block"))
-    lines = spark.read.text(path).select(F.col("value").cast("binary"), *location)
-    return add_null_time(number_lines(lines.mapInArrow(_lines, _LINES)))
-
-
-def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add the number of each line in the block that a task reads."""
-    location = LineLocation("", 0, 0)
-    for batch in batches:
-        numbers = []
-        for file, block in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
-            location = location.next(file, block)
-            numbers.append(location.line)
-        arrays = [batch.column(1), batch.column(2), pa.array(numbers, pa.int64()), batch.column(0)]
-        yield pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
+        lines = read_lines(spark, path).mapInArrow(add_line_numbers, _LINES)
+        return add_null_time(number_in_files(lines.withColumnRenamed("value", "message")))
 
 
 def _read_table(rows: DataFrame, column: str | None, time: str | None) -> DataFrame:

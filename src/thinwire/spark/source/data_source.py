@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from thinwire.brokers.protocol import LogSource
+from thinwire.brokers.protocol import LogSource, is_same_log
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
 from thinwire.spark.source.offset_plan import (
     ReadPartition,
@@ -26,7 +29,6 @@ from thinwire.spark.source.offset_plan import (
     resolve_ends,
     resolve_starts,
 )
-from thinwire.spark.source.sink import WriteOptions
 from thinwire.spark.source.source_options import (
     EARLIEST,
     LATEST,
@@ -37,41 +39,38 @@ from thinwire.spark.source.source_options import (
 )
 from thinwire.spark.source.source_schema import (
     arrow_of,
-    check_columns,
+    find_checked_topics,
     find_topics,
     fit_columns,
-    log_source,
     open_log_source,
-    read_spark_schema,
     table_columns,
 )
 from thinwire.spark.source.state_spool import StateSpool
-from thinwire.topics.log_tables import LOG_REPLACED, LogTable, Range, read_frames, read_messages, read_topic, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import LOG_REPLACED, Range
+from thinwire.topics.log_tables.raw_tables import read_frames, read_messages
+from thinwire.topics.log_tables.source_broker import read_topic, span_of
 from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
 if TYPE_CHECKING:
-    from thinwire.spark.source.sink import BatchWriter, StreamWriter
+    from thinwire.spark.source.sink import TopicWriter
 
 
 def read_partition(options: SourceOptions, schema: pa.Schema, part: ReadPartition) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a partition with the columns of `schema`."""
-    with log_source(options) as source:
+    with closing(open_log_source(options)) as source:
         if options.columns == "events":
-            batches = _events(source, options, part, schema.names)
+            batches = _read_events(source, options, part, schema.names)
         else:
-            batches = _raw(source, options, part)
+            read = read_frames if options.columns == "frames" else read_messages
+            range_ = Range(part.first, part.last)
+            batches = read(source, part.topic, range_, fail_on_data_loss=options.fail_on_data_loss, log_id=part.log_id)
         for batch in batches:
             yield fit_columns(batch, schema)
 
 
-def _raw(source: LogSource, options: SourceOptions, part: ReadPartition) -> Iterator[pa.RecordBatch]:
-    read = read_frames if options.columns == "frames" else read_messages
-    requested = Range(part.first, part.last)
-    return read(source, part.topic, requested, fail_on_data_loss=options.fail_on_data_loss, log_id=part.log_id)
-
-
-def _events(
+def _read_events(
     source: LogSource, options: SourceOptions, part: ReadPartition, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
     states = StateSpool(options.state_location)
@@ -101,9 +100,8 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return partitions that tasks can read concurrently."""
-        with log_source(self.options) as source:
-            topics = find_topics(source, self.options)
-            check_columns(self._schema, table_columns(source, self.options, topics))
+        with closing(open_log_source(self.options)) as source:
+            topics = find_checked_topics(source, self.options, self._schema)
             check_logs(source, self.options, topics)
             first = resolve_starts(source, self.options, topics, EARLIEST)
             return plan_partitions(source, self.options, first, resolve_ends(source, self.options, topics))
@@ -132,20 +130,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self._schema = arrow_of(schema)
         self._run = token_hex(8)
-        self._source: LogSource | None = None
-        self._topics: list[str] | None = None
         self._target: dict[str, Position] | None = None
         self._before: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_source": None}  # a connection cannot be sent to another process
+        # A connection cannot be sent to another process.
+        return {name: value for name, value in self.__dict__.items() if name != "_source"}
+
+    @cached_property
+    def _source(self) -> LogSource:
+        return open_log_source(self.options)
+
+    @cached_property
+    def _topics(self) -> list[str]:
+        return find_checked_topics(self._source, self.options, self._schema)
 
     def initialOffset(self) -> Offsets:
         """Return the first offset of a query without a checkpoint."""
         StateSpool(self.options.state_location).delete_stale()
-        first = resolve_starts(self._opened(), self.options, self._read_topics(), LATEST)
-        ends_by_topic = self._ends().items()
-        return encode_positions({topic: Position(first[topic], log_id=end.log_id) for topic, end in ends_by_topic})
+        first = resolve_starts(self._source, self.options, self._topics, LATEST)
+        ends = self._ends().items()
+        return encode_positions({topic: Position(first[topic], log_id=end.log_id) for topic, end in ends})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit of a batch, from the option maxOffsetsPerTrigger."""
@@ -158,7 +163,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_logs(before, end)
         if end != before:
             self._check_schemas()
-        first = {topic: self._first(topic, before.get(topic), at) for topic, at in end.items()}
+        first = self._first_offsets(before, end)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         reached = limit_batch(first, {topic: at.offset for topic, at in end.items()}, most)
         positions = {topic: Position(reached[topic], log_id=at.log_id) for topic, at in end.items()}
@@ -175,8 +180,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """Return the partitions of a batch. The first one of a topic continues with the state after the last batch."""
         before, ends = decode_positions(start), decode_positions(end)
-        first = {topic: self._first(topic, before.get(topic), at) for topic, at in ends.items()}
-        partitions = plan_partitions(self._opened(), self.options, first, ends)
+        partitions = plan_partitions(self._source, self.options, self._first_offsets(before, ends), ends)
         if self.options.columns == "events":
             self._name_states(partitions)
         return partitions
@@ -192,9 +196,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Delete the states of this run. Spark does not always call it, therefore `delete_stale`."""
         StateSpool(self.options.state_location).delete_run(self._run)
-        if self._source is not None:
-            self._source.close()
-            self._source = None
+        source = self.__dict__.pop("_source", None)
+        if source is not None:
+            source.close()
 
     def _name_states(self, partitions: list[ReadPartition]) -> None:
         by_topic: dict[str, list[ReadPartition]] = {}
@@ -212,11 +216,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _state_name(self, topic: str, offset: int) -> str:
         return f"{self._run}-{topic}-{offset}"
 
-    def _first(self, topic: str, before: Position | None, end: Position) -> int:
-        """Return the first offset of a batch. A log that was created again is read from its start."""
-        if before is None or _is_replaced(before, end):
-            return self._earliest(topic)
-        return before.offset
+    def _first_offsets(self, before: dict[str, Position], ends: dict[str, Position]) -> dict[str, int]:
+        """Return the first offsets of a batch. A log that was created again is read from its start."""
+        return {
+            topic: span_of(self._source, log_of(topic)).first
+            if topic not in before or _is_replaced(before[topic], end)
+            else before[topic].offset
+            for topic, end in ends.items()
+        }
 
     def _check_logs(self, start: dict[str, Position], end: dict[str, Position]) -> None:
         """Raise `DataLoss` if a log was deleted and created again."""
@@ -235,33 +242,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Called after the ends of the logs were read: messages before them cannot have a newer schema.
         """
         for topic, expected in self.options.schemas.items():
-            found = read_topic(self._opened(), topic).schema.fingerprint.hex()
+            found = read_topic(self._source, topic).schema.fingerprint.hex()
             if found != expected:
                 raise SchemaChanged(topic=topic, expected=expected, found=found, option="expectSchemas")
 
-    def _earliest(self, topic: str) -> int:
-        return span_of(self._opened(), log_of(topic)).first
-
     def _ends(self) -> dict[str, Position]:
-        spans = {topic: span_of(self._opened(), log_of(topic)) for topic in self._read_topics()}
+        spans = {topic: span_of(self._source, log_of(topic)) for topic in self._topics}
         return {topic: Position(span.last + 1, log_id=span.log_id) for topic, span in spans.items()}
-
-    def _read_topics(self) -> list[str]:
-        if self._topics is None:
-            source = self._opened()
-            self._topics = find_topics(source, self.options)
-            check_columns(self._schema, table_columns(source, self.options, self._topics))
-        return self._topics
-
-    def _opened(self) -> LogSource:
-        if self._source is None:
-            self._source = open_log_source(self.options)
-        return self._source
 
 
 def _is_replaced(before: Position, end: Position) -> bool:
     """Return whether the log was created again since `before`. The end of a log never decreases."""
-    return end.offset < before.offset or not before.is_in(end.log_id)
+    return end.offset < before.offset or not is_same_log(before.log_id, end.log_id)
 
 
 class ThinwireDataSource(DataSource):
@@ -274,7 +266,9 @@ class ThinwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns, from the registered schemas of the topics."""
-        return read_spark_schema(self._read())
+        options = self._read()
+        with closing(open_log_source(options)) as source:
+            return from_arrow_schema(table_columns(source, options, find_topics(source, options)))
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of `spark.read`."""
@@ -284,17 +278,15 @@ class ThinwireDataSource(DataSource):
         """Return the reader of `spark.readStream`."""
         return StreamReader(self._read(), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         """Return the writer of `df.write`."""
-        from thinwire.spark.source.sink import BatchWriter  # imports the client, which readers do not need
+        from thinwire.spark.source.sink import TopicWriter, WriteOptions  # imports the client, not needed by readers
 
-        return BatchWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+        return TopicWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicWriter:
         """Return the writer of `df.writeStream`."""
-        from thinwire.spark.source.sink import StreamWriter
-
-        return StreamWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+        return self.writer(schema, overwrite)
 
     def _read(self) -> SourceOptions:
         return SourceOptions.read(self.options)

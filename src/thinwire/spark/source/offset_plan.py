@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from thinwire.brokers.protocol import LogSource, Span
+from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, DataLoss
 from thinwire.spark.source.source_options import EARLIEST, SourceOptions, TopicOffsets
-from thinwire.topics.log_tables import LogTable, Range, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.offset_range import Range
+from thinwire.topics.log_tables.source_broker import span_of
 from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
@@ -75,16 +77,25 @@ def resolve_starts(source: LogSource, options: SourceOptions, topics: list[str],
     starting = options.starting or TopicOffsets(default)
     starting.check("startingOffsets", topics)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
-    if options.since is not None:
-        since = options.since
-        return {topic: source.offset_at(log_of(topic), since) if spans[topic].messages else 1 for topic in topics}
-    return {topic: _start(starting, topic, span) for topic, span in spans.items()}
+    if options.since is None:
+        return {topic: starting.within(topic, span, "startingOffsets") for topic, span in spans.items()}
+    since = options.since
+    return {topic: source.offset_at(log_of(topic), since) if span.messages else 1 for topic, span in spans.items()}
 
 
 def resolve_ends(source: LogSource, options: SourceOptions, topics: list[str]) -> dict[str, Position]:
     """Return the position after the last message to read by topic."""
-    options.ending.check("endingOffsets", topics)
-    return {topic: _end(options, topic, span_of(source, log_of(topic))) for topic in topics}
+    ending = options.ending
+    ending.check("endingOffsets", topics)
+    earliest = next((topic for topic in topics if ending.of(topic) == EARLIEST), None)
+    if earliest is not None:
+        detail = "a table cannot end at the start of the log"
+        raise ConfigError(detail, option="endingOffsets", topic=earliest, offset=EARLIEST)
+    spans = {topic: span_of(source, log_of(topic)) for topic in topics}
+    return {
+        topic: Position(ending.within(topic, span, "endingOffsets"), log_id=span.log_id)
+        for topic, span in spans.items()
+    }
 
 
 def plan_partitions(
@@ -94,13 +105,12 @@ def plan_partitions(
     ranges = {topic: Range(first.get(topic, 1), at.offset - 1) for topic, at in end.items()}
     total = sum(map(len, ranges.values()))
     wanted = options.min_partitions or -(-total // MESSAGES_PER_PARTITION)
-    partitions: list[ReadPartition] = []
-    for topic, messages in ranges.items():
-        if messages:
-            share = max(1, -(-wanted * len(messages) // total))
-            for part in _split(source, options, topic, messages, share):
-                partitions.append(ReadPartition(topic, part.first, part.last, end[topic].log_id))
-    return partitions
+    return [
+        ReadPartition(topic, part.first, part.last, end[topic].log_id)
+        for topic, messages in ranges.items()
+        if messages
+        for part in _split(source, options, topic, messages, -(-wanted * len(messages) // total))
+    ]
 
 
 def _split(source: LogSource, options: SourceOptions, topic: str, messages: Range, count: int) -> list[Range]:
@@ -111,21 +121,3 @@ def _split(source: LogSource, options: SourceOptions, topic: str, messages: Rang
     step = -(-len(messages) // count)
     firsts = range(messages.first, messages.last + 1, step)
     return [Range(first, min(first + step - 1, messages.last)) for first in firsts]
-
-
-def _start(starting: TopicOffsets, topic: str, span: Span) -> int:
-    return _check_within(starting.within(topic, span), span, "startingOffsets", topic)
-
-
-def _end(options: SourceOptions, topic: str, span: Span) -> Position:
-    if options.ending.of(topic) == EARLIEST:
-        detail = "a table cannot end at the start of the log"
-        raise ConfigError(detail, option="endingOffsets", topic=topic, offset=EARLIEST)
-    end = _check_within(options.ending.within(topic, span), span, "endingOffsets", topic)
-    return Position(end, log_id=span.log_id)
-
-
-def _check_within(offset: int, span: Span, option: str, topic: str) -> int:
-    if offset > span.last + 1:
-        raise ConfigError("beyond the end of the log", option=option, topic=topic, offset=offset, end=span.last + 1)
-    return offset

@@ -7,8 +7,8 @@ least once, because the rows that a failed task had published are published agai
 A row has one column per property, or JSON in a single column `value`. Columns whose names begin with `_` are metadata
 and not part of the event. A null is an absent property.
 
->>> WriteOptions.read({"servers": "nats://broker:4222", "topic": "building.rooms"}).name(3, "q1")
-'q1-3'
+>>> WriteOptions.read({"servers": "nats://ada:secret@broker:4222", "topic": "building.rooms"})
+WriteOptions(nats://broker:4222, topic='building.rooms', publisher=None)
 >>> WriteOptions.read({"servers": "nats://broker:4222"})
 Traceback (most recent call last):
 ...
@@ -21,7 +21,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from secrets import token_hex
@@ -39,9 +39,9 @@ from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
-from thinwire.spark.source.source_options import OptionReader
+from thinwire.spark.source.source_options import OptionReader, parse_servers
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import read_topic
+from thinwire.topics.log_tables.source_broker import read_topic
 from thinwire.topics.names import check_name_token, check_topic
 from thinwire.wire.json_body import from_json_value
 
@@ -50,42 +50,35 @@ DUE = "_due"
 """column with the time, in seconds since the epoch, before which a row is not published"""
 
 
-class RowConverter:
-    """Converts rows to events of a topic.
+def convert_rows(batch: pa.RecordBatch, schema: Schema) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately.
 
-    unreadable: rows so far with invalid JSON
+    Rows with invalid JSON are skipped.
     """
+    names = event_columns(batch.schema.names)
+    times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
+    events = _parse_json(batch) if is_json(batch.schema) else _convert_columns(batch.select(names), schema)
+    for event, due in zip(events, times, strict=True):
+        if event is not None:
+            yield event, due or 0.0
 
-    def __init__(self, schema: Schema) -> None:
-        self.unreadable = 0
-        self._opaque = {p.name for p in schema if p.kind is Kind.OPAQUE}
-        self._nested = schema.nested
 
-    def convert(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], float]]:
-        """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately."""
-        names = event_columns(batch.schema.names)
-        times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
-        events = self._parsed(batch) if is_json(batch.schema) else self._columns(batch.select(names))
-        for event, due in zip(events, times, strict=True):
-            if event is not None:
-                yield event, due or 0.0
+def _convert_columns(batch: pa.RecordBatch, schema: Schema) -> Iterator[dict[str, Any]]:
+    opaque = {p.name for p in schema if p.kind is Kind.OPAQUE}
+    for row in batch.to_pylist():
+        event = {name: value for name, value in row.items() if value is not None}
+        for name in opaque & event.keys():
+            event[name] = _opaque(event[name])
+        yield nest(event) if schema.nested else event
 
-    def _columns(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-        opaque = self._opaque.intersection(batch.schema.names)
-        for row in batch.to_pylist():
-            event = {name: value for name, value in row.items() if value is not None}
-            for name in opaque & event.keys():
-                event[name] = _opaque(event[name])
-            yield nest(event) if self._nested else event
 
-    def _parsed(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any] | None]:
-        for text in batch.column(VALUE).to_pylist():
-            try:
-                event = json.loads(text) if text is not None else None
-            except (ValueError, RecursionError):
-                event = None
-            self.unreadable += not isinstance(event, dict)
-            yield event if isinstance(event, dict) else None
+def _parse_json(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | None]:
+    for text in batch.column(VALUE).to_pylist():
+        try:
+            event = json.loads(text) if text is not None else None
+        except (ValueError, RecursionError):
+            event = None
+        yield event if isinstance(event, dict) else None
 
 
 def event_columns(names: list[str]) -> list[str]:
@@ -127,7 +120,6 @@ def _opaque(value: Any) -> Any:
         return value
 
 
-NAMES = ("servers", "topic", "publisher")
 SPARK_OPTIONS = ("checkpointLocation", "queryName")
 """options of Spark that it passes on"""
 MAX_PUBLISHER = 56
@@ -146,22 +138,24 @@ class WriteOptions:
     @classmethod
     def read(cls, options: Mapping[str, str]) -> WriteOptions:
         """Parse the options of Spark. Names are not case-sensitive."""
-        reader = OptionReader(options, NAMES, passed_on=SPARK_OPTIONS)
-        servers, topic, publisher = reader.servers(), reader.text("topic"), reader.text("publisher")
+        reader = OptionReader(options)
+        servers, topic = reader.read("servers", parse_servers), reader.read("topic", check_topic)
+        publisher, connection = reader.read("publisher", _parse_prefix), reader.connection()
+        reader.check_names(passed_on=SPARK_OPTIONS)
         if servers is None:
             raise ConfigError("name the broker", option="servers")
         if topic is None:
             raise ConfigError("name the topic to write to", option="topic")
-        if publisher is not None and len(check_name_token(publisher, "publisher")) > MAX_PUBLISHER:
-            raise ConfigError("too long for a prefix of publisher names", option="publisher", limit=MAX_PUBLISHER)
-        return cls(servers, check_topic(topic), publisher, reader.connection())
+        return cls(servers, topic, publisher, connection)
 
     def __repr__(self) -> str:
         return f"WriteOptions({read_url(self.servers).shown}, topic={self.topic!r}, publisher={self.publisher!r})"
 
-    def name(self, partition: int, run: str) -> str:
-        """Return the publisher name of a partition, the same for a retried task."""
-        return f"{self.publisher or run}-{partition}"
+
+def _parse_prefix(text: str) -> str:
+    if len(check_name_token(text, "publisher")) > MAX_PUBLISHER:
+        raise ConfigError("too long for a prefix of publisher names", limit=MAX_PUBLISHER)
+    return text
 
 
 FLUSH_TIMEOUT = 60.0
@@ -173,13 +167,12 @@ _log = logging.getLogger("thinwire.spark")
 
 
 @dataclass
-class SinkCommit(WriterCommitMessage):
-    """Result of a partition: rows published, rows refused, messages.
+class SinkResult(WriterCommitMessage):
+    """Result of one or several partitions: rows published, rows refused, messages.
 
-    unheard: no subscription exists and the topic is not retained, so nothing was sent
+    unheard: no subscription exists and the topic is not retained, so nothing was stored
     """
 
-    publisher: str
     rows: int = 0
     refused: int = 0
     messages: int = 0
@@ -195,43 +188,39 @@ def read_topic_schema(options: WriteOptions) -> Schema:
             raise UnknownTopic(option="topic", topic=options.topic) from None
 
 
-def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
+def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkResult:
     """Publish the rows of this task's partition in order.
 
-    run: prefix of the publisher name, if the options have none
+    run: prefix of the publisher name, if the options have none; a retried task has the same name
     """
     context = TaskContext.get()
-    name = options.name(context.partitionId() if context is not None else 0, run)
+    name = f"{options.publisher or run}-{context.partitionId() if context is not None else 0}"
     first = next(batches, None)
     if first is None:  # no publisher for an empty partition
-        return SinkCommit(name)
-    return asyncio.run(_publish(options, RowConverter(schema), name, chain([first], batches)))
+        return SinkResult()
+    return asyncio.run(_publish(options, schema, name, chain([first], batches)))
 
 
-async def _publish(
-    options: WriteOptions, converter: RowConverter, name: str, batches: Iterator[pa.RecordBatch]
-) -> SinkCommit:
-    written = SinkCommit(name)
+async def _publish(options: WriteOptions, schema: Schema, name: str, batches: Iterator[pa.RecordBatch]) -> SinkResult:
+    written = SinkResult()
     async with (
         connect(options.servers, services=False, **dict[str, Any](options.connection)) as bus,
         bus.publisher(options.topic, name=name) as out,
     ):
         # Spark may need long for the next batch; in a thread it does not block the heartbeats of the publisher.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            events = list(converter.convert(batch))
-            for start in range(0, len(events), BLOCK):
-                block = events[start : start + BLOCK]
-                accepted = await _offer(out, block)
-                written.rows += accepted
-                written.refused += len(block) - accepted
+            events = list(convert_rows(batch, schema))
+            starts = range(0, len(events), BLOCK)
+            accepted = sum([await _publish_when_due(out, events[start : start + BLOCK]) for start in starts])
+            written.rows += accepted
+            written.refused += batch.num_rows - accepted
         await out.flush(FLUSH_TIMEOUT)
         written.messages, written.unheard = out.messages, not out.wanted
-    written.refused += converter.unreadable
     return written
 
 
-async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
-    """Publish events when they are due. Return the number of accepted ones."""
+async def _publish_when_due(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
+    """Publish every event at its time. Return the number of accepted events."""
     accepted = index = 0
     while index < len(block):
         now = time.time()
@@ -246,26 +235,23 @@ async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) 
     return accepted
 
 
-def sum_commits(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
-    """Return the sum of all partitions. Log a warning for refused rows and for a topic without subscriptions."""
-    parts = [part for part in messages if isinstance(part, SinkCommit)]
-    rows, refused, messages_sent = (
-        sum(getattr(part, name) for part in parts) for name in ("rows", "refused", "messages")
-    )
-    total = SinkCommit("", rows, refused, messages_sent, unheard=any(part.unheard for part in parts))
-    if total.refused:
-        _log.warning("%s: %d rows refused, see the dead letters", topic, total.refused)
-    if total.unheard:
-        _log.warning("%s: no subscription and not retained: rows were not stored", topic)
+def sum_results(parts: Iterable[SinkResult]) -> SinkResult:
+    """Return the sum of all partitions."""
+    total = SinkResult()
+    for part in parts:
+        total.rows += part.rows
+        total.refused += part.refused
+        total.messages += part.messages
+        total.unheard |= part.unheard
     return total
 
 
 QUERY = "sql.streaming.queryId"
-"""task property with the id of the query, the same after a restart"""
+"""task property with the id of a streaming query, the same after a restart"""
 
 
-class _Writer:
-    """Common part of the batch and the stream writer."""
+class TopicWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
+    """Publishes a table, or the batches of a stream."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -275,51 +261,27 @@ class _Writer:
         self._schema = read_topic_schema(options)
         check_columns(arrow_of(schema), self._schema)
 
-    def _publish(self, batches: Iterator[pa.RecordBatch], run: str) -> WriterCommitMessage:
-        return publish_partition(self.options, self._schema, run, batches)
-
-    def _done(self, messages: list[WriterCommitMessage | None]) -> None:
-        total = sum_commits(self.options.topic, messages)
-        _log.info("%s: %d rows in %d messages", self.options.topic, total.rows, total.messages)
-
-    def _failed(self, messages: list[WriterCommitMessage | None]) -> None:
-        total = sum_commits(self.options.topic, messages)
-        _log.warning(
-            "%s: incomplete; %d rows were published and will be published again by a retry",
-            self.options.topic,
-            total.rows,
-        )
-
-
-class BatchWriter(_Writer, DataSourceArrowWriter):
-    """Publishes a table."""
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish a partition."""
-        return self._publish(iterator, self._run)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the totals."""
-        self._done(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the incomplete write."""
-        self._failed(messages)
-
-
-class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Publishes the batches of a stream."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Publish a partition of a batch."""
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY) if context is not None else None
-        return self._publish(iterator, query or self._run)
+        return publish_partition(self.options, self._schema, query or self._run, iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Log the totals of a batch."""
-        self._done(messages)
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+        """Log the totals of a table or batch."""
+        total = self._sum(messages)
+        _log.info("%s: %d rows in %d messages", self.options.topic, total.rows, total.messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
         """Log the incomplete write."""
-        self._failed(messages)
+        rows = self._sum(messages).rows
+        _log.warning("%s: incomplete; a retry publishes the %d published rows again", self.options.topic, rows)
+
+    def _sum(self, messages: list[WriterCommitMessage | None]) -> SinkResult:
+        """Return the totals. Log a warning for refused rows and for a topic without subscriptions."""
+        total = sum_results(part for part in messages if isinstance(part, SinkResult))
+        if total.refused:
+            _log.warning("%s: %d rows refused, see the dead letters", self.options.topic, total.refused)
+        if total.unheard:
+            _log.warning("%s: no subscription and not retained: rows were not stored", self.options.topic)
+        return total

@@ -2,11 +2,9 @@
 
 An offset is the number of the next message to read. -2 is the first message of the log, -1 is its end.
 
->>> offsets = read_offsets("startingOffsets", '{"rooms": 120, "doors": -2}')
->>> offsets.of("rooms"), offsets.of("doors")
-(120, -2)
->>> read_offsets("startingOffsets", "latest").of("rooms")
--1
+>>> offsets = parse_offsets('{"rooms": 120, "doors": -2}', LATEST)
+>>> [offsets.of(topic) for topic in ("rooms", "doors", "halls")]
+[120, -2, -1]
 
 >>> options = SourceOptions.read({"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms, doors"})
 >>> options.topics, options.fail_on_data_loss
@@ -24,10 +22,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, cast, get_args
+from functools import partial
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.protocol import Span
@@ -35,6 +34,8 @@ from thinwire.codec import Demand
 from thinwire.errors import BadUrl, ConfigError, DemandError
 from thinwire.topics.names import check_topic
 from thinwire.topics.position import Position
+
+T = TypeVar("T")
 
 EARLIEST, LATEST = -2, -1
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
@@ -51,12 +52,13 @@ class TopicOffsets:
         """Return the offset of a topic as written in the option."""
         return self.by_topic.get(topic, self.default)
 
-    def within(self, topic: str, span: Span) -> int:
-        """Return the offset of the next message to read of a topic with this span."""
-        offset = self.of(topic)
-        if offset == EARLIEST:
-            return span.first
-        return span.last + 1 if offset == LATEST else offset
+    def within(self, topic: str, span: Span, option: str) -> int:
+        """Return the offset of a topic with this span. Raise `ConfigError` for an offset beyond the end of the log."""
+        end = span.last + 1
+        offset = {EARLIEST: span.first, LATEST: end}.get(self.of(topic), self.of(topic))
+        if offset > end:
+            raise ConfigError("beyond the end of the log", option=option, topic=topic, offset=offset, end=end)
+        return offset
 
     def check(self, option: str, topics: list[str]) -> None:
         """Raise `ConfigError` for an offset of a topic that is not read."""
@@ -92,41 +94,22 @@ def decode_positions(stored: Mapping[str, Any]) -> dict[str, Position]:
     return positions
 
 
-def read_offsets(option: str, text: str) -> TopicOffsets:
-    """Parse an option: earliest, latest, or a JSON object of offsets by topic."""
+def parse_offsets(text: str, default: int) -> TopicOffsets:
+    """Parse offsets: earliest, latest, or a JSON object of offsets by topic. `default` applies to other topics."""
     word = _WORDS.get(text.strip().lower())
     if word is not None:
         return TopicOffsets(word)
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        parsed = None
+    parsed = _parse_json(text)
     if not isinstance(parsed, dict) or not parsed:
         detail = 'earliest, latest, or an object of offsets by topic such as {"building.rooms": 120}'
-        raise ConfigError(detail, option=option, value=text)
+        raise ConfigError(detail, value=text)
     for topic, offset in parsed.items():
         if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset < 1 << 62:
             detail = "an offset is a whole number, -2 for the earliest, -1 for the latest"
-            raise ConfigError(detail, option=option, topic=topic, offset=offset)
-    return TopicOffsets(EARLIEST if option == "startingOffsets" else LATEST, parsed)
+            raise ConfigError(detail, topic=topic, offset=offset)
+    return TopicOffsets(default, parsed)
 
 
-NAMES = (
-    "servers",
-    "path",
-    "subscribe",
-    "subscribePattern",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "maxOffsetsPerTrigger",
-    "minPartitions",
-    "failOnDataLoss",
-    "tolerance",
-    "columns",
-    "stateLocation",
-    "expectSchemas",
-)
 CREDENTIALS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
 """options of the connection"""
 MAX_PARTITIONS = 10_000
@@ -165,24 +148,25 @@ class SourceOptions:
     @classmethod
     def read(cls, options: Mapping[str, str]) -> SourceOptions:
         """Parse the options of Spark. Names are not case-sensitive."""
-        reader = OptionReader(options, NAMES)
+        reader = OptionReader(options)
         parsed = cls(
-            servers=reader.servers(),
-            path=reader.text("path"),
-            topics=reader.topics(),
-            pattern=reader.pattern(),
-            starting=reader.offsets("startingOffsets"),
-            ending=reader.offsets("endingOffsets") or TopicOffsets(LATEST),
-            since=reader.instant("startingTimestamp"),
-            max_offsets=reader.count("maxOffsetsPerTrigger"),
-            min_partitions=reader.count("minPartitions", MAX_PARTITIONS),
-            fail_on_data_loss=reader.flag("failOnDataLoss", True),
-            demand=reader.demand(),
-            columns=reader.columns(),
-            state_location=reader.text("stateLocation"),
-            schemas=reader.fingerprints("expectSchemas"),
+            servers=reader.read("servers", parse_servers),
+            path=reader.read("path", str),
+            topics=reader.read("subscribe", _parse_topics) or (),
+            pattern=reader.read("subscribePattern", _parse_pattern),
+            starting=reader.read("startingOffsets", partial(parse_offsets, default=EARLIEST)),
+            ending=reader.read("endingOffsets", partial(parse_offsets, default=LATEST)) or TopicOffsets(LATEST),
+            since=reader.read("startingTimestamp", _parse_time),
+            max_offsets=reader.read("maxOffsetsPerTrigger", _parse_count),
+            min_partitions=reader.read("minPartitions", partial(_parse_count, limit=MAX_PARTITIONS)),
+            fail_on_data_loss=reader.read("failOnDataLoss", _parse_flag) is not False,
+            demand=reader.read("tolerance", _parse_demand),
+            columns=reader.read("columns", _parse_columns) or "events",
+            state_location=reader.read("stateLocation", str),
+            schemas=reader.read("expectSchemas", _parse_fingerprints) or {},
             connection=reader.connection(),
         )
+        reader.check_names()
         parsed._check()
         return parsed
 
@@ -203,122 +187,109 @@ class SourceOptions:
 
 
 class OptionReader:
-    """Parses single options. Names are not case-sensitive. Errors name the option.
+    """Reads single options. Names are not case-sensitive. Errors name the option."""
 
-    names: the options of the source or sink, besides those of the connection
-    passed_on: options of Spark that are accepted and ignored
-    """
-
-    def __init__(self, options: Mapping[str, str], names: Sequence[str], passed_on: Sequence[str] = ()) -> None:
+    def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
-        unknown = sorted(self._values.keys() - {name.lower() for name in (*names, *CREDENTIALS, *passed_on)})
-        if unknown:
-            raise ConfigError("no such option", option=unknown[0], choose_from=list(names))
+        self._names: list[str] = []
 
-    def text(self, name: str) -> str | None:
-        return self._values.get(name.lower()) or None
-
-    def json(self, name: str) -> Any:
-        """Return the parsed JSON of an option; None if it is not JSON."""
+    def read(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """Parse an option; None if it is not given."""
+        self._names.append(name)
+        value = self._values.get(name.lower())
         try:
-            return json.loads(self._values[name.lower()])
-        except (ValueError, RecursionError):
-            return None
+            return parse(value) if value else None
+        except ConfigError as problem:
+            raise ConfigError(problem.detail, option=name, **problem.facts) from None
 
     def connection(self) -> dict[str, str]:
+        """Return the options of the connection."""
         return {name: self._values[name] for name in CREDENTIALS if name in self._values}
 
-    def servers(self) -> str | None:
-        value = self.text("servers")
-        if value is None:
-            return None
-        try:
-            scheme = read_url(value).scheme
-        except BadUrl as problem:
-            raise ConfigError(
-                f"{problem.detail}: write nats://host:4222 or tls://host:4222", option="servers"
-            ) from None
-        if scheme not in ("nats", "tls"):
-            detail = "tasks run in other processes: only nats:// and tls:// can be read"
-            raise ConfigError(detail, option="servers", scheme=scheme)
-        return value
-
-    def topics(self) -> tuple[str, ...]:
-        names = [name.strip() for name in (self.text("subscribe") or "").split(",")]
-        try:
-            return tuple(check_topic(name) for name in dict.fromkeys(names) if name)
-        except ConfigError as problem:
-            raise ConfigError(problem.detail, option="subscribe", **problem.facts) from None
-
-    def pattern(self) -> str | None:
-        value = self.text("subscribePattern")
-        try:
-            if value is not None:
-                re.compile(value)
-        except re.error as problem:
-            raise ConfigError(f"not a regular expression: {problem}", option="subscribePattern", value=value) from None
-        return value
-
-    def offsets(self, name: str) -> TopicOffsets | None:
-        value = self.text(name)
-        return read_offsets(name, value) if value is not None else None
-
-    def count(self, name: str, limit: int = 1 << 62) -> int | None:
-        value = self.text(name)
-        if value is None:
-            return None
-        if not re.fullmatch(r"[0-9]{1,19}", value.strip()) or not 1 <= int(value) <= limit:
-            raise ConfigError(f"a whole number from 1 to {limit}", option=name, value=value)
-        return int(value)
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = (self.text(name) or str(default)).lower()
-        if value not in ("true", "false"):
-            raise ConfigError("true or false", option=name, value=value)
-        return value == "true"
-
-    def instant(self, name: str) -> float | None:
-        """Parse milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
-        value = self.text(name)
-        if value is None:
-            return None
-        if re.fullmatch(r"[0-9]{1,15}", value) and int(value) < _END:
-            return int(value) / 1000
-        try:
-            time = datetime.fromisoformat(value)
-        except ValueError:
-            time = None
-        if time is None or time.tzinfo is None:
-            detail = "milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
-            raise ConfigError(detail, option=name, value=value)
-        return time.timestamp()
-
-    def demand(self) -> Demand | None:
-        value = self.text("tolerance")
-        if value is None:
-            return None
-        try:
-            return _demand(self.json("tolerance"))
-        except DemandError as problem:
-            raise ConfigError(problem.detail, option="tolerance", value=value) from None
-
-    def fingerprints(self, name: str) -> dict[str, str]:
-        value = self.text(name)
-        parsed = self.json(name) if value is not None else {}
-        if not isinstance(parsed, dict) or not all(isinstance(text, str) for text in parsed.values()):
-            raise ConfigError("an object of fingerprints by topic", option=name, value=value)
-        return parsed
-
-    def columns(self) -> Columns:
-        value = self.text("columns") or "events"
-        if value not in get_args(Columns):
-            raise ConfigError("events, frames or messages", option="columns", value=value)
-        return cast(Columns, value)
+    def check_names(self, passed_on: Sequence[str] = ()) -> None:
+        """Raise `ConfigError` for an option that was not read. `passed_on`: options of Spark, which are ignored."""
+        unknown = sorted(self._values.keys() - {name.lower() for name in (*self._names, *CREDENTIALS, *passed_on)})
+        if unknown:
+            raise ConfigError("no such option", option=unknown[0], choose_from=self._names)
 
 
-def _demand(parsed: Any) -> Demand:
-    if isinstance(parsed, dict) and all(isinstance(value, int | float | str) for value in parsed.values()):
-        return Demand(tolerance=parsed)
-    if isinstance(parsed, int | float) and not isinstance(parsed, bool) and math.isfinite(parsed):
-        return Demand(default_tolerance=parsed)
-    raise DemandError('a number, or an object of numbers by property such as {"temperature": 0.5}')
+def parse_servers(text: str) -> str:
+    """Check the URL of the broker. Errors do not contain it, because it may have a password."""
+    try:
+        scheme = read_url(text).scheme
+    except BadUrl as problem:
+        raise ConfigError(f"{problem.detail}: write nats://host:4222 or tls://host:4222") from None
+    if scheme not in ("nats", "tls"):
+        raise ConfigError("tasks run in other processes: only nats:// and tls:// can be read", scheme=scheme)
+    return text
+
+
+def _parse_topics(text: str) -> tuple[str, ...]:
+    return tuple(check_topic(name) for name in dict.fromkeys(map(str.strip, text.split(","))) if name)
+
+
+def _parse_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as problem:
+        raise ConfigError(f"not a regular expression: {problem}", value=text) from None
+    return text
+
+
+def _parse_count(text: str, limit: int = 1 << 62) -> int:
+    if not re.fullmatch(r"[0-9]{1,19}", text.strip()) or not 1 <= int(text) <= limit:
+        raise ConfigError(f"a whole number from 1 to {limit}", value=text)
+    return int(text)
+
+
+def _parse_flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError("true or false", value=text)
+    return text.lower() == "true"
+
+
+def _parse_time(text: str) -> float:
+    """Parse milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
+    if re.fullmatch(r"[0-9]{1,15}", text) and int(text) < _END:
+        return int(text) / 1000
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        detail = "milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
+        raise ConfigError(detail, value=text)
+    return time.timestamp()
+
+
+def _parse_demand(text: str) -> Demand:
+    parsed = _parse_json(text)
+    try:
+        if isinstance(parsed, dict) and all(isinstance(value, int | float | str) for value in parsed.values()):
+            return Demand(tolerance=parsed)
+        if isinstance(parsed, int | float) and not isinstance(parsed, bool) and math.isfinite(parsed):
+            return Demand(default_tolerance=parsed)
+    except DemandError as problem:
+        raise ConfigError(problem.detail, value=text) from None
+    raise ConfigError('a number, or an object of numbers by property such as {"temperature": 0.5}', value=text)
+
+
+def _parse_columns(text: str) -> Columns:
+    if text not in get_args(Columns):
+        raise ConfigError("events, frames or messages", value=text)
+    return cast(Columns, text)
+
+
+def _parse_fingerprints(text: str) -> dict[str, str]:
+    parsed = _parse_json(text)
+    if not isinstance(parsed, dict) or not all(isinstance(value, str) for value in parsed.values()):
+        raise ConfigError("an object of fingerprints by topic", value=text)
+    return parsed
+
+
+def _parse_json(text: str) -> Any:
+    """Return the parsed JSON; None if the text is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

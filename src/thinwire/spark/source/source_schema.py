@@ -6,28 +6,19 @@ Columns of several topics are merged by name. A column that a topic does not hav
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, SchemaChanged, UnknownTopic
 from thinwire.spark.source.source_options import SourceOptions
-from thinwire.topics.log_tables import BOUND, FRAMES, MESSAGES, METADATA_COLUMNS, read_topic, table_schema
+from thinwire.topics.log_tables.raw_tables import FRAMES, MESSAGES
+from thinwire.topics.log_tables.source_broker import read_topic
+from thinwire.topics.log_tables.table_layout import BOUND, METADATA_COLUMNS, table_schema
 from thinwire.topics.names import topic_of
-
-
-@contextmanager
-def log_source(options: SourceOptions) -> Iterator[LogSource]:
-    """Open the source of the options and close it at the end."""
-    source = open_log_source(options)
-    try:
-        yield source
-    finally:
-        source.close()
 
 
 def open_log_source(options: SourceOptions) -> LogSource:
@@ -53,10 +44,11 @@ def find_topics(source: LogSource, options: SourceOptions) -> list[str]:
     return found
 
 
-def read_spark_schema(options: SourceOptions) -> StructType:
-    """Return the columns of a query."""
-    with log_source(options) as source:
-        return from_arrow_schema(table_columns(source, options, find_topics(source, options)))
+def find_checked_topics(source: LogSource, options: SourceOptions, requested: pa.Schema) -> list[str]:
+    """Return the topics to read. Raise `ConfigError` if they do not have the requested columns."""
+    topics = find_topics(source, options)
+    check_columns(requested, table_columns(source, options, topics))
+    return topics
 
 
 def table_columns(source: LogSource, options: SourceOptions, topics: list[str]) -> pa.Schema:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from thinwire.topics.log_tables import ReadCounts
+from thinwire.topics.log_tables.log_table import ReadCounts
 
 STALE = 86_400.0
 """seconds after which a state is deleted"""

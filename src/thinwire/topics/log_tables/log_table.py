@@ -11,15 +11,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol import LogSource, Span, run_inline
+from thinwire.brokers.protocol import LogSource, run_inline
 from thinwire.codec import Demand, State, StreamDecoder
 from thinwire.codec.demand import check_names, tolerance_of
-from thinwire.codec.stream_snapshot import restore_decoder, snapshot_decoder
+from thinwire.codec.stream_snapshot import snapshot_decoder
 from thinwire.codec.tolerance_vector import NEVER_TOLERANT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, DemandError, UnknownSchema
 from thinwire.schema import Property, Role, Schema
 from thinwire.schema.kind import TOLERANT_KINDS
-from thinwire.topics.log_tables.offset_range import Losses, Range, contiguous_blocks, split_range
+from thinwire.topics.log_tables.offset_range import Losses, Range, read_contiguous, split_range
 from thinwire.topics.log_tables.range_decoder import RangeDecoder, new_decoder
 from thinwire.topics.log_tables.source_broker import SourceSeeker, read_topic, span_of
 from thinwire.topics.log_tables.table_layout import BOUND, TableProjector
@@ -108,7 +108,7 @@ class ToleranceCheck:
         row = pc.index(coarse, True).as_py()
         raise DemandError(
             "the log is coarser than requested",
-            advice="Request a larger tolerance, or start behind this offset.",
+            advice="Request a larger tolerance, or start after this offset.",
             topic=self.topic,
             offset=batch.column("_offset")[row].as_py(),
             property=name,
@@ -138,7 +138,7 @@ class ReadCounts:
 class LogTable:
     """One topic of a log source as a table.
 
-    fail_on_data_loss: raise `DataLoss` if messages are missing or cannot be decoded; else count them and continue
+    fail_on_data_loss: raise `DataLoss` if messages are missing or cannot be decoded; else log them and continue
     log_id: identity of the log that the ranges belong to; a log that was created again contains none of them
     demand: tolerances that the rows must meet; raises `DemandError` otherwise
     columns: the columns to make, by default all; ignored with a demand, which checks them
@@ -157,7 +157,7 @@ class LogTable:
         self.topic = topic
         self.metadata = read_topic(source, topic)
         self.counts = ReadCounts()
-        self.losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
+        self._losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
         self._source = source
         self._log = log_of(topic)
         self._projector = TableProjector(topic, self.metadata, columns if demand is None else None)
@@ -181,18 +181,19 @@ class LogTable:
         """
         requested, span = Range(first, last), span_of(self._source, self._log)
         self.counts.requested += len(requested)
-        present = self.losses.clip(requested, span)
+        present = self._losses.clip(requested, span)
         seeker = SourceSeeker(self._source, self.metadata)
-        usable_state = state if present.first == first else None
-        self._decoder, self._end = self._open_decoder(seeker, present, span, usable_state), None
+        decoders = self._restore(state, first, seeker) if state is not None and present.first == first else {}
+        has_gaps = span.messages != span.last - span.first + 1
+        self._end = None
+        self._decoder = RangeDecoder(
+            seeker, self.metadata, self._projector, self._losses, decoders, present.first, has_gaps=has_gaps
+        )
         try:
-            for block in self._source.read_blocks(self._log, present.first, present.last) if present else ():
+            for block in read_contiguous(self._source, self._log, present, self._losses):
                 self.counts.read += len(block.payloads)
-                for part in contiguous_blocks(block, self._decoder.next):
-                    yield from self._checked(self._decoder.decode(part))
-                    self._end = int(part.offsets[-1]), float(part.times[-1])
-            if self._decoder.next <= present.last:
-                self.losses.record_removed(self._decoder.next, present.last)
+                yield from self._checked(self._decoder.decode(block))
+                self._end = int(block.offsets[-1]), float(block.times[-1])
         finally:
             self.counts.replayed += seeker.messages_read
 
@@ -212,32 +213,19 @@ class LogTable:
             self.counts.rows += batch.num_rows
             yield batch
 
-    def _open_decoder(self, seeker: SourceSeeker, present: Range, span: Span, state: bytes | None) -> RangeDecoder:
-        decoders = self._restore(state, present.first) if state is not None else {}
-        has_gaps = span.messages != span.last - span.first + 1
-        return RangeDecoder(
-            seeker, self.metadata, self._projector, self.losses, decoders, present.first, has_gaps=has_gaps
-        )
-
-    def _restore(self, state: bytes, first: int) -> dict[str, StreamDecoder]:
+    def _restore(self, state: bytes, first: int, seeker: SourceSeeker) -> dict[str, StreamDecoder]:
         """Return the decoders of a state; none if it does not fit."""
         try:
             found = RangeState.decode(state)
             if not self._fits(found, first):
                 return {}
-            return {name: self._restore_decoder(name, snapshot) for name, snapshot in found.snapshots.items()}
+            decoders = {name: new_decoder(self.metadata, name) for name in found.snapshots}
+            for name, decoder in decoders.items():
+                run_inline(seeker.restore(decoder, found.snapshots[name]))
+            return decoders
         except (CorruptCheckpoint, UnknownSchema) as problem:
             _log.warning("%s: ignored the state before offset %d: %s", self.topic, first, problem)
             return {}
-
-    def _restore_decoder(self, publisher: str, snapshot: bytes) -> StreamDecoder:
-        decoder = new_decoder(self.metadata, publisher)
-        try:
-            restore_decoder(decoder, snapshot)
-        except UnknownSchema as unknown:
-            run_inline(self.metadata.fetch(bytes.fromhex(unknown.fingerprint)))
-            restore_decoder(decoder, snapshot)
-        return decoder
 
     def _fits(self, state: RangeState, first: int) -> bool:
         """Return whether the last message before `first` is the one of the state. A recreated log has another one."""

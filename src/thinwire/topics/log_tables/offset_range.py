@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from thinwire.brokers.protocol import Block, LogSource, Span, StoredMessage, is_same_log, run_inline
-from thinwire.codec import EventsMissed
 from thinwire.errors import DataLoss, PeerFault
 from thinwire.topics.log_tables.source_broker import SourceSeeker
 from thinwire.topics.names import is_key, publisher_in
@@ -53,6 +53,19 @@ def contiguous_blocks(block: Block, first: int) -> Iterator[Block]:
             yield block.slice(begin, end)
 
 
+def read_contiguous(source: LogSource, log: str, present: Range, losses: Losses) -> Iterator[Block]:
+    """Yield the messages of a range in blocks without gaps between their offsets. Missing messages are reported."""
+    expected = present.first
+    for block in source.read_blocks(log, present.first, present.last) if present else ():
+        for part in contiguous_blocks(block, expected):
+            if int(part.offsets[0]) > expected:
+                losses.report_removed(expected, int(part.offsets[0]) - 1)
+            expected = int(part.offsets[-1]) + 1
+            yield part
+    if expected <= present.last:
+        losses.report_removed(expected, present.last)
+
+
 def by_publisher(block: Block) -> dict[str, Block]:
     """Return the messages of each publisher, in order."""
     names = {subject: publisher_in(subject) for subject in set(block.subjects)}
@@ -81,64 +94,49 @@ def _select(block: Block, indices: list[int]) -> Block:
 
 
 class Losses:
-    """Lost messages and values of one topic.
+    """Reports lost messages and values of one topic.
 
-    fail: raise `DataLoss` at the first loss; else count it and log a warning
+    fail: raise `DataLoss` at the first loss; else log a warning for each
     log_id: identity of the log that the ranges belong to, "" for the existing one
-    removed: messages that are not in the log; unreadable: messages that a decoder refused or could not follow
-    unfit: values that do not fit the type of their column
 
-    >>> losses = Losses("rooms", fail=False)
-    >>> losses.record_removed(3, 7)
-    >>> losses.removed, losses.unreadable
-    (5, 0)
+    >>> Losses("rooms", fail=True).report_removed(3, 7)
+    Traceback (most recent call last):
+    thinwire.errors.DataLoss: ...: messages are no longer in the log: topic='rooms', offset=3, last=7, ...
     """
 
     def __init__(self, topic: str, *, fail: bool, log_id: str = "") -> None:
         self.topic = topic
         self.fail = fail
         self.log_id = log_id
-        self.removed = 0
-        self.unreadable = 0
-        self.unfit = 0
 
     def clip(self, requested: Range, span: Span) -> Range:
-        """Return the part of a range that the log contains and record the rest as removed."""
+        """Return the part of a range that the log contains and report the rest as removed."""
         if requested and not is_same_log(self.log_id, span.log_id):
-            self.removed += len(requested)
-            self._report(DataLoss(LOG_REPLACED, topic=self.topic, offset=requested.first, last=requested.last))
+            self._report(LOG_REPLACED, offset=requested.first, last=requested.last)
             return Range(requested.first, requested.first - 1)
         if requested and requested.first < span.first:
-            self.record_removed(requested.first, min(requested.last, span.first - 1))
+            self.report_removed(requested.first, min(requested.last, span.first - 1))
         if requested and requested.last > span.last:
-            self.record_removed(max(requested.first, span.last + 1), requested.last)
+            self.report_removed(max(requested.first, span.last + 1), requested.last)
         return Range(max(requested.first, span.first), min(requested.last, span.last))
 
-    def record_removed(self, first: int, last: int) -> None:
-        """Record messages that are not in the log."""
-        self.removed += last - first + 1
-        self._report(DataLoss("messages are no longer in the log", topic=self.topic, offset=first, last=last))
+    def report_removed(self, first: int, last: int) -> None:
+        """Report messages that are not in the log."""
+        self._report("messages are no longer in the log", offset=first, last=last)
 
-    def record_missed(self, offset: int, missed: EventsMissed) -> None:
-        """Record a loss that a decoder found at this message."""
-        self.record_unreadable(offset, missed.publisher, missed.reason)
-
-    def record_unreadable(self, offset: int, publisher: str, reason: str) -> None:
-        """Record a message that cannot be decoded. The publisher's events are lost up to its next key frames."""
-        self.unreadable += 1
+    def report_unreadable(self, offset: int, publisher: str, reason: str) -> None:
+        """Report a message that cannot be decoded. The publisher's events are lost up to its next key frames."""
         detail = "a message cannot be decoded, nor what follows it up to the publisher's next key frames"
-        self._report(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, reason=reason))
+        self._report(detail, offset=offset, publisher=publisher, reason=reason)
 
-    def record_unfit(self, offset: int, publisher: str, name: str) -> None:
-        """Record a value that does not fit its column, such as a fraction in an integer column. It becomes null."""
-        self.unfit += 1
-        detail = "a value does not fit the type of its column"
-        self._report(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, property=name))
+    def report_unfit(self, offset: int, publisher: str, name: str) -> None:
+        """Report a value that does not fit its column, such as a fraction in an integer column. It becomes null."""
+        self._report("a value does not fit the type of its column", offset=offset, publisher=publisher, property=name)
 
-    def _report(self, loss: DataLoss) -> None:
+    def _report(self, detail: str, **facts: Any) -> None:
         if self.fail:
-            raise DataLoss(loss.detail, **loss.facts, option=OPTION)
-        _log.warning("%s", loss)
+            raise DataLoss(detail, topic=self.topic, **facts, option=OPTION)
+        _log.warning("%s", DataLoss(detail, topic=self.topic, **facts))
 
 
 def split_range(source: LogSource, seeker: SourceSeeker, requested: Range, parts: int) -> list[Range]:

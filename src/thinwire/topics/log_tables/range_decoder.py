@@ -72,7 +72,7 @@ class RangeDecoder:
     """Decodes the blocks of a range in order.
 
     decoders: by publisher, in the state before the range; others are brought there when their first message arrives
-    first: the first offset of the range; next: the next expected offset
+    first: the first offset of the range
     has_gaps: offsets are missing in the log
     """
 
@@ -88,7 +88,7 @@ class RangeDecoder:
         has_gaps: bool,
     ) -> None:
         self.decoders = dict(decoders)
-        self.first = self.next = first
+        self._first = self._next = first
         self._seeker = seeker
         self._metadata = metadata
         self._projector = projector
@@ -101,20 +101,19 @@ class RangeDecoder:
     def decode(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a contiguous block, publisher by publisher."""
         first = int(block.offsets[0])
-        if first > self.next:
-            self._record_gap(first)
-        self.next = int(block.offsets[-1]) + 1
+        if first > self._next:
+            self._reset_decoders()
+        self._next = int(block.offsets[-1]) + 1
         messages_by_publisher = by_publisher(block)
         self._seek(messages_by_publisher.keys() - self.decoders.keys())
         for name, messages in messages_by_publisher.items():
             if self._is_unreadable(name, messages):
-                self._losses.record_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
+                self._losses.report_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
             for schema, part in self._by_schema(name, messages):
                 yield from self._tables(name, schema, part)
 
-    def _record_gap(self, offset: int) -> None:
-        """Messages before `offset` are missing. They may be of any publisher, so every decoder is reset."""
-        self._losses.record_removed(self.next, offset - 1)
+    def _reset_decoders(self) -> None:
+        """Mark every decoder after a gap in the offsets: the missing messages may be of any publisher."""
         self._gap_found = True
         for decoder in self.decoders.values():
             decoder.mark_lost("gap")
@@ -125,7 +124,7 @@ class RangeDecoder:
             return
         fresh = TableDecoders(self._metadata, publishers, detect_gaps=self._has_gaps)
         found = run_inline(
-            self._seeker.seek(fresh, self.first, publishers=publishers, read_all=self._has_gaps)
+            self._seeker.seek(fresh, self._first, publishers=publishers, read_all=self._has_gaps)
         ).log_decoder.decoders
         for name in publishers:
             decoder = self.decoders[name] = found.get(name) or new_decoder(self._metadata, name)
@@ -164,9 +163,9 @@ class RangeDecoder:
     def _tables(self, publisher: str, schema: Schema, messages: Block) -> Iterator[pa.RecordBatch]:
         for decoded in self._decoded_rows(publisher, schema, messages):
             for offset, missed in decoded.missed:
-                self._record_missed(messages, offset, missed)
-            for odd in decoded.unfit:
-                self._losses.record_unfit(odd.offset, publisher, odd.property)
+                self._report_missed(messages, offset, missed)
+            for unfit in decoded.unfit:
+                self._losses.report_unfit(unfit.offset, publisher, unfit.property)
             if decoded.batch.num_rows:
                 rows = self._drop_unknown_facts(publisher, schema, decoded.batch)
                 yield self._projector.project(publisher, schema, rows)
@@ -183,7 +182,7 @@ class RangeDecoder:
                 return
             except PeerFault as fault:
                 refused = reader.offset if reader.offset is not None else int(messages.offsets[-1])
-                self._losses.record_unreadable(refused, publisher, str(fault))
+                self._losses.report_unreadable(refused, publisher, str(fault))
                 after = int(np.searchsorted(messages.offsets, refused)) + 1
                 messages = messages.slice(after, len(messages.payloads))
 
@@ -192,15 +191,15 @@ class RangeDecoder:
         for key in self._projector.unknown_facts(schema, batch):
             affected = pc.equal(batch[FACTS_PROPERTY], key) if key is not None else batch[FACTS_PROPERTY].is_null()
             offset = batch.column("_offset")[pc.index(affected, True).as_py()].as_py()
-            self._losses.record_unreadable(offset, publisher, f"unknown facts {key!r}")
+            self._losses.report_unreadable(offset, publisher, f"unknown facts {key!r}")
             batch = batch.filter(pc.invert(pc.fill_null(affected, False)))
         return batch
 
-    def _record_missed(self, messages: Block, offset: int, missed: EventsMissed) -> None:
-        """Record a loss, except at key frames of a new incarnation: the log has all events of the one before."""
+    def _report_missed(self, messages: Block, offset: int, missed: EventsMissed) -> None:
+        """Report a loss, except at key frames of a new incarnation: the log has all events of the one before."""
         index = int(np.searchsorted(messages.offsets, offset))
         if missed.reason != "restart" or not is_key(messages.subjects[index]):
-            self._losses.record_missed(offset, missed)
+            self._losses.report_unreadable(offset, missed.publisher, missed.reason)
 
 
 def _read_fingerprint(payload: bytes) -> bytes | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from thinwire.brokers.protocol import Block, LogSource
 from thinwire.errors import PeerFault
-from thinwire.topics.log_tables.offset_range import Losses, Range, contiguous_blocks
+from thinwire.topics.log_tables.offset_range import Losses, Range, read_contiguous
 from thinwire.topics.log_tables.source_broker import span_of
 from thinwire.topics.names import is_key, log_of, publisher_in
 from thinwire.wire import FrameKind, split
@@ -36,7 +36,8 @@ def read_messages(
     source: LogSource, topic: str, requested: Range, *, fail_on_data_loss: bool = True, log_id: str = ""
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range, in order."""
-    for block in _contiguous(source, topic, requested, Losses(topic, fail=fail_on_data_loss, log_id=log_id)):
+    losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
+    for block in _read(source, topic, requested, losses):
         yield pa.RecordBatch.from_arrays(_message_columns(topic, block), schema=MESSAGES)
 
 
@@ -45,28 +46,19 @@ def read_frames(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the frames of a range, in order. A message that cannot be split into frames is a loss."""
     losses = Losses(topic, fail=fail_on_data_loss, log_id=log_id)
-    for block in _contiguous(source, topic, requested, losses):
+    for block in _read(source, topic, requested, losses):
         yield pa.RecordBatch.from_arrays(_frame_columns(topic, block, losses), schema=FRAMES)
 
 
-def _contiguous(source: LogSource, topic: str, requested: Range, losses: Losses) -> Iterator[Block]:
-    """Yield the messages of a range in blocks without gaps. Missing messages are recorded."""
+def _read(source: LogSource, topic: str, requested: Range, losses: Losses) -> Iterator[Block]:
     log = log_of(topic)
-    present = losses.clip(requested, span_of(source, log))
-    expected = present.first
-    for block in source.read_blocks(log, present.first, present.last) if present else ():
-        for part in contiguous_blocks(block, expected):
-            if int(part.offsets[0]) > expected:
-                losses.record_removed(expected, int(part.offsets[0]) - 1)
-            expected = int(part.offsets[-1]) + 1
-            yield part
-    if present and expected <= present.last:
-        losses.record_removed(expected, present.last)
+    return read_contiguous(source, log, losses.clip(requested, span_of(source, log)), losses)
 
 
-def _publishers(block: Block) -> pa.Array:
+def _by_subject(block: Block, function: Callable[[str], str]) -> pa.Array:
+    """Return the result of `function` for the subject of each message."""
     subjects = pa.array(block.subjects).dictionary_encode()
-    return pa.array([publisher_in(name) for name in subjects.dictionary.to_pylist()]).take(subjects.indices)
+    return pa.array([function(name) for name in subjects.dictionary.to_pylist()]).take(subjects.indices)
 
 
 def _times(block: Block) -> pa.Array:
@@ -74,14 +66,12 @@ def _times(block: Block) -> pa.Array:
 
 
 def _message_columns(topic: str, block: Block) -> list[pa.Array]:
-    subjects = pa.array(block.subjects).dictionary_encode()
-    kinds = pa.array(["key" if is_key(name) else "data" for name in subjects.dictionary.to_pylist()])
     return [
         pa.repeat(topic, len(block.payloads)),
-        _publishers(block),
+        _by_subject(block, publisher_in),
         pa.array(block.offsets),
         _times(block),
-        kinds.take(subjects.indices),
+        _by_subject(block, lambda subject: "key" if is_key(subject) else "data"),
         pa.array(block.payloads, type=pa.binary()),
     ]
 
@@ -94,7 +84,7 @@ def _frame_columns(topic: str, block: Block, losses: Losses) -> list[pa.Array]:
         try:
             found = split(payload)
         except PeerFault as fault:
-            losses.record_unreadable(int(block.offsets[message]), publisher_in(subject), str(fault))
+            losses.report_unreadable(int(block.offsets[message]), publisher_in(subject), str(fault))
             continue
         frames += found
         messages += [message] * len(found)
@@ -102,7 +92,7 @@ def _frame_columns(topic: str, block: Block, losses: Losses) -> list[pa.Array]:
     indices = pa.array(messages, type=pa.int64())
     return [
         pa.repeat(topic, len(frames)),
-        _publishers(block).take(indices),
+        _by_subject(block, publisher_in).take(indices),
         pa.array(block.offsets).take(indices),
         pa.array(numbers, type=pa.int32()),
         _times(block).take(indices),

@@ -28,7 +28,6 @@ from thinwire.topics.document_fields import Fingerprint, Number, Token, number, 
 MAX_WATCHES = 256
 """different watches at one broker"""
 MAX_EXPRESSION = 262_144
-_WATCH, _WATCHER, _FAILED = "watch.", "watcher.", "failed."
 _check_time = number()
 
 
@@ -107,17 +106,17 @@ class WatcherDocument(Document):
 
 def watch_key(watch: str = "*") -> str:
     """Return the key of a watch; a pattern for all watches by default."""
-    return _WATCH + watch
+    return f"watch.{watch}"
 
 
 def watcher_key(watch: str = "*", identity: str = "*") -> str:
     """Return the key of a watcher; a pattern for all watchers by default."""
-    return f"{_WATCHER}{watch}.{identity}"
+    return f"watcher.{watch}.{identity}"
 
 
 def failed_key(watch: str) -> str:
     """Return the key of the reason why a watch cannot be evaluated."""
-    return _FAILED + watch
+    return f"failed.{watch}"
 
 
 KINDS = frozenset({"missed", "coarser", "unreadable", "gone"})

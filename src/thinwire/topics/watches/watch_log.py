@@ -1,7 +1,7 @@
 """The log of a watch: notification records and, at intervals, state records.
 
-Every append is fenced, so an evaluator that lost its lease is refused with `Superseded`. Each record follows from the
-records before it; a reader of the log therefore receives every notification once, also across a takeover.
+Every append is fenced, so an evaluator that lost its lease is refused with `Superseded`. Its successor continues from
+the last record. A reader of the log therefore receives every notification once.
 
 A record is a JSON object. Under `.d` it holds the messages of one evaluation step, the notices of that step, and the
 offset of each topic log up to which it was read. Under `.k` it holds the complete state, from which another evaluator
@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Retention, StoredMessage
 from thinwire.errors import CorruptWatchLog, Superseded, WatchFailed
 from thinwire.filters.composite.watch_messages import WatchMessage, WatchState, from_document, to_document
 from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
+from thinwire.topics.log_selection import read_range
 from thinwire.topics.names import watch_log_of, watch_subject, watch_subjects
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice
 
@@ -27,8 +29,6 @@ MAX_RECORD = 65_536
 MAX_MESSAGES = 4_096
 MAX_RECORDS = 65_536
 """records that retention keeps; two state records are always closer together than this"""
-READ_TIMEOUT = 2.0
-"""seconds to wait for one record during recovery"""
 _MARGIN = 1_024
 """bytes of a broker message that are not available for the record"""
 
@@ -79,7 +79,6 @@ class WatchLog:
             superseded=lambda _: Superseded("another evaluator has written to the log of the watch", watch=watch),
             on_retry=RetryWarnings(_log, lambda: f"cannot write the log of watch {watch}"),
             always_fenced=True,
-            allow_truncated=False,
         )
 
     @property
@@ -124,23 +123,15 @@ class WatchLog:
 
     async def _replay(self, key: StoredMessage, progress: WatchProgress) -> WatchProgress:
         """Apply the records after a state record to its progress."""
-        if self.last == key.offset:
-            return progress
-        reader = await self._broker.read(self._log, first=key.offset + 1, subjects=[watch_subjects(self.watch)])
-        state, read, offset = progress.state, progress.read, key.offset
-        try:
-            while offset < self.last:
-                stored = await reader.next(READ_TIMEOUT)
-                if stored is None:
-                    continue
+        state, read, first = progress.state, progress.read, key.offset + 1
+        records = read_range(self._broker, self._log, first, self.last, [watch_subjects(self.watch)])
+        async with aclosing(records):
+            async for stored in records:
                 record = decode_record(stored.payload)
                 for message in record.messages:
                     state = state.advance(message)
-                read, offset = record.read, stored.offset
+                read = record.read
                 self.since_state += 1
-                reader.done(offset)
-        finally:
-            await reader.close()
         return WatchProgress(state, progress.begins, read)
 
 

@@ -81,18 +81,16 @@ def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
 
 
 class WatchDemands:
-    """The subscriptions of a watch to its topics, one each.
+    """The durable subscriptions of a watch to its topics, one each, for exact values of some properties.
 
     identity: the identity of the subscriptions
-    durable: they stay registered without an answer to probes, until `end`
-    names: the watched properties, by topic
+    names: the properties, by topic
     """
 
     def __init__(
-        self, topics: Mapping[str, TopicMetadata], names: Mapping[str, Collection[str]], identity: str, *, durable: bool
+        self, topics: Mapping[str, TopicMetadata], names: Mapping[str, Collection[str]], identity: str
     ) -> None:
         self.identity = identity
-        self.durable = durable
         self._topics = topics
         self._names = names
 
@@ -100,8 +98,11 @@ class WatchDemands:
         """Register the subscriptions and wait until the registry has applied them, at most `REGISTRY_TIMEOUT`."""
         for topic in self._topics.values():
             await topic.put_subscription(self._document(topic, clock.now()))
-        applied = await asyncio.gather(*(self._wait_until_applied(topic) for topic in self._topics.values()))
-        late = [name for name, is_applied in zip(self._topics, applied, strict=True) if not is_applied]
+        waiting = [
+            topic.wait_for_tolerances(dict.fromkeys(self._names[name], 0.0), REGISTRY_TIMEOUT)
+            for name, topic in self._topics.items()
+        ]
+        late = [name for name, applied in zip(self._topics, await asyncio.gather(*waiting), strict=True) if not applied]
         if late:
             _log.warning("no answer from the registry for %s; values may be inexact until it answers", ", ".join(late))
 
@@ -110,33 +111,22 @@ class WatchDemands:
         for topic in self._topics.values():
             await topic.remove_subscription(self.identity)
 
-    async def _wait_until_applied(self, topic: TopicMetadata) -> bool:
-        return await topic.wait_for_tolerances(dict.fromkeys(self._exact(topic), 0.0), REGISTRY_TIMEOUT)
-
     def _document(self, topic: TopicMetadata, now: float) -> SubscriptionDocument:
-        names = tuple(self._exact(topic))
-        durable = self.identity if self.durable else None
+        names = tuple(self._names[topic.name])
         return SubscriptionDocument(
-            topic.name, self.identity, exact=names, properties=names, durable=durable, since=now, log=True
+            topic.name, self.identity, exact=names, properties=names, durable=self.identity, since=now, log=True
         )
-
-    def _exact(self, topic: TopicMetadata) -> list[str]:
-        """Return the watched properties and the timestamp, which determines the order of events."""
-        stamp = topic.schema.time
-        return sorted({*self._names[topic.name], *([stamp.name] if stamp is not None else [])})
 
 
 class WatchPipeline:
     """Evaluates one watch: `begin` once, `next` repeatedly, then `close`.
 
-    identity, durable: of its subscriptions
+    identity: of its subscriptions
     begins: last offset of each topic log before the watch began
     has_unsaved_input: it has read messages since the last `take_progress`
     """
 
-    def __init__(
-        self, broker: Broker, clock: Clock, resolved: Resolved, options: WatchOptions, identity: str, *, durable: bool
-    ) -> None:
+    def __init__(self, broker: Broker, clock: Clock, resolved: Resolved, options: WatchOptions, identity: str) -> None:
         self.options = options
         self.condition = resolved.condition
         self.begins: dict[str, int] = {}
@@ -149,7 +139,7 @@ class WatchPipeline:
             name: TopicQuantities(name, topic.schema, self.condition) for name, topic in resolved.topics.items()
         }
         names = {name: topic.names for name, topic in quantities.items()}
-        self.demands = WatchDemands(resolved.topics, names, identity, durable=durable)
+        self.demands = WatchDemands(resolved.topics, names, identity)
         self._topics = {
             name: WatchedTopic(broker, clock, metadata, quantities[name]) for name, metadata in resolved.topics.items()
         }

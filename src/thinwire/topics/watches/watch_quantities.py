@@ -1,19 +1,18 @@
 """Resolution of a watch expression against the registry, and extraction of its quantities from events, in ticks.
 
-Only exact values are used. The bound of other values depends on the demands of other subscriptions at that time, so
-they are skipped, with one notice per publisher and property.
+A value with a bound above zero is skipped, with one notice per publisher and property. Its bound depends on the other
+subscriptions at that time, and the result of a watch must not.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Bucket, StoredMessage
 from thinwire.codec import Delivery, EventsMissed, Watermark
-from thinwire.errors import ConfigError, EventRejected, RegistryError, UnknownName
+from thinwire.errors import ConfigError, EventRejected, RegistryError, UnknownName, UnknownTopic
 from thinwire.filters.composite.condition import Condition, Quantity
 from thinwire.filters.composite.condition_resolver import resolve, ticks_of
 from thinwire.filters.composite.expression import Expression, Term, fold
@@ -21,9 +20,9 @@ from thinwire.filters.composite.feed_sequencer import EventReadings, LogEntry, O
 from thinwire.filters.composite.watch_grammar import parse_watch
 from thinwire.schema import Event, Property, Schema
 from thinwire.schema.timestamps import ticks_per_second
-from thinwire.topics.names import REGISTRY, check_topic
-from thinwire.topics.registry_client import find_schema, topic_document
-from thinwire.topics.topic_documents import TopicDocument, decode
+from thinwire.topics.log_selection import gather_limited
+from thinwire.topics.names import REGISTRY, DocumentKind, parse_registry_key
+from thinwire.topics.registry_client import current_schema
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.watches.watch_documents import WatchNotice, missed
 
@@ -39,6 +38,8 @@ class TopicReadings(NamedTuple):
 
 
 class _WatchedProperty(NamedTuple):
+    """A quantity of one source, the path of its property in an event, and the conversion of its values."""
+
     quantity: Quantity
     path: tuple[str, ...]
     to_ticks: Callable[[Any], int | None]
@@ -50,7 +51,7 @@ class TopicQuantities:
     The time of an event is its own timestamp if the schema declares the format (`iso:...`, `datetime`), otherwise the
     time at which the broker stored the message.
 
-    names: the watched properties
+    names: the watched properties and the timestamp, which determines the order of events
     """
 
     def __init__(self, topic: str, schema: Schema, condition: Condition) -> None:
@@ -61,25 +62,22 @@ class TopicQuantities:
                 name = quantity.property
                 watched = _WatchedProperty(quantity, tuple(name.split(".")), ticks_of(schema[name]))
                 self._watched.setdefault(quantity.source, []).append(watched)
-        self.names = sorted({quantity.property for quantity in condition.quantities if quantity.topic == topic})
+        stamp = [schema.time.name] if schema.time is not None else []
+        self.names = sorted({*stamp, *(q.property for q in condition.quantities if q.topic == topic)})
         self._time = _time_of(schema.time)
         self._inexact: set[tuple[str, str]] = set()
 
-    def read_message(
-        self, publisher: str, stored: StoredMessage, deliveries: Iterable[Delivery], current: Iterable[Event] = ()
-    ) -> TopicReadings:
-        """Return the readings of a message.
-
-        current: the latest event of sources whose state the message contains without an event, as key frames do
-        """
+    def read_message(self, publisher: str, stored: StoredMessage, deliveries: Iterable[Delivery]) -> TopicReadings:
+        """Return the readings and notices of a message."""
         readings: list[EventReadings] = []
         notices: list[WatchNotice] = []
         complete: int | None = None
         stored_at = int(stored.time * MICROSECONDS)
-        for delivery in (*deliveries, *current):
+        for delivery in deliveries:
             if isinstance(delivery, Event):
                 reading = self._reading(publisher, delivery, stored_at, notices)
-                readings += [reading] if reading is not None else []
+                if reading is not None:
+                    readings.append(reading)
             elif isinstance(delivery, Watermark):
                 complete = int(delivery.time * MICROSECONDS)
             elif isinstance(delivery, EventsMissed) and (delivery.source is None or delivery.source in self._watched):
@@ -147,7 +145,6 @@ def _value_at(event: Event, path: tuple[str, ...]) -> Any:
 
 MAX_SUGGESTIONS = 64
 """topics whose schemas are searched for a name similar to an unknown one"""
-MAX_CONCURRENT = 32
 
 
 class Resolved(NamedTuple):
@@ -157,57 +154,50 @@ class Resolved(NamedTuple):
     topics: Mapping[str, TopicMetadata]
 
 
-async def resolve_live(broker: Broker, expression: str, schemas: Iterable[Schema] = ()) -> Resolved:
-    """Resolve an expression against the registered topics and the given schemas.
+async def resolve_live(broker: Broker, expression: str) -> Resolved:
+    """Resolve an expression against the registered topics.
 
     Raises ExpressionError, with the position, for an expression that is invalid or does not fit the topics.
     """
     parsed = parse_watch(expression)
     bucket = await broker.bucket(REGISTRY)
-    own = {schema.name: schema for schema in schemas}
-    known = own | await _schemas(bucket, [name for name in _candidates(parsed) if name not in own])
+    schemas = await _find_schemas(bucket, _possible_topics(parsed))
     try:
-        condition = resolve(parsed, known)
+        condition = resolve(parsed, schemas)
     except UnknownName:
-        resolve(parsed, known | await _schemas(bucket, await _some_topics(bucket)))  # raises with a suggestion
+        known = [entry.key for entry in await bucket.entries(f"{DocumentKind.TOPIC}.>")]
+        others = [parse_registry_key(key).topic for key in known[:MAX_SUGGESTIONS]]
+        resolve(parsed, schemas | await _find_schemas(bucket, others))  # raises with a suggestion
         raise
     names = sorted({quantity.topic for quantity in condition.quantities})
-    found = [await TopicMetadata.find(broker, bucket, name, own.get(name)) for name in names]
+    found = [await TopicMetadata.find(broker, bucket, name) for name in names]
     return Resolved(condition, {topic.name: topic for topic in found})
 
 
-def _candidates(expression: Expression) -> list[str]:
-    """Return the names that may be topics: without brackets every prefix of a path."""
-    return sorted(fold(expression.root, _paths, lambda parts: set().union(*parts), lambda parts: set().union(*parts)))
+def _possible_topics(expression: Expression) -> list[str]:
+    """Return the names that may be topics: in `a.b.t` without brackets, `a` and `a.b`."""
+
+    def union(parts: Sequence[set[str]]) -> set[str]:
+        return set().union(*parts)
+
+    names: set[str] = fold(expression.root, _prefixes, union, union)
+    return sorted(names)
 
 
-def _paths(term: Term) -> set[str]:
+def _prefixes(term: Term) -> set[str]:
     if term.property is not None:
         return {term.path}
     words = term.path.split(".")
     return {".".join(words[:length]) for length in range(1, len(words))}
 
 
-async def _schemas(bucket: Bucket, names: Iterable[str]) -> dict[str, Schema]:
+async def _find_schemas(bucket: Bucket, names: Iterable[str]) -> dict[str, Schema]:
     """Return the current schemas of those names that are topics."""
-    slots = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def find(name: str) -> Schema | None:
-        async with slots:
-            with suppress(ConfigError, RegistryError):
-                document = await topic_document(bucket, check_topic(name))
-                return await find_schema(bucket, name, document.fingerprint) if document is not None else None
-            return None
+        with suppress(ConfigError, RegistryError, UnknownTopic):
+            return await current_schema(bucket, name)
+        return None
 
-    found = await asyncio.gather(*(find(name) for name in names))
+    found = await gather_limited(find, names)
     return {schema.name: schema for schema in found if schema is not None}
-
-
-async def _some_topics(bucket: Bucket) -> list[str]:
-    names: list[str] = []
-    for entry in (await bucket.entries("topic.>"))[:MAX_SUGGESTIONS]:
-        with suppress(RegistryError):
-            document = decode(entry.key, entry.value) if entry.value is not None else None
-            if isinstance(document, TopicDocument):
-                names.append(document.topic)
-    return names

@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from functools import partial
 
 from thinwire.brokers.protocol import Broker, LogReader, StoredMessage
 from thinwire.clock import Clock
-from thinwire.codec import Delivery, State
+from thinwire.codec import State
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.stream_config import MAX_SILENCE
-from thinwire.errors import BrokerUnavailable, PeerFault, RegistryError, TransportClosed, TransportError
+from thinwire.errors import BrokerUnavailable, PeerFault, TransportClosed, TransportError
 from thinwire.filters.composite.feed_sequencer import LogEntry, WatchInput
 from thinwire.schema import Event
 from thinwire.topics.key_frame_requests import KeyFrameRequests
-from thinwire.topics.log_decoder import LogDecoder, resolve_and_retry
+from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.names import REGISTRY, log_of, publisher_in, publisher_key, publisher_subjects
+from thinwire.topics.names import REGISTRY, log_of, publisher_in, publisher_subjects
+from thinwire.topics.registry_client import publisher_names
 from thinwire.topics.seeker import Seeker
-from thinwire.topics.topic_documents import PublisherDocument, decode
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.watches.watch_documents import WatchNotice
 from thinwire.topics.watches.watch_quantities import TopicQuantities, TopicReadings
@@ -66,7 +65,7 @@ class WatchedTopic:
         seeker = Seeker(self._broker, LogSelection(self.topic), self._fetch_definition)
         found = await seeker.seek(self._log_decoder, first, max_messages=MAX_SEEK if new else None)
         self._log_decoder = found.log_decoder
-        self._log_decoder.offset, self.first = first - 1, first
+        self.first = first
         self._reader = await self._broker.read(
             log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], max_unacknowledged=PREFETCH
         )
@@ -78,15 +77,23 @@ class WatchedTopic:
         """Return the readings of the next message; None if none arrives within `timeout` seconds."""
         assert self._reader is not None
         stored = await self._reader.next(timeout)
-        if stored is None:
-            await self._requests.request_missing(self._log_decoder, self._clock.now())
-            return None
+        readings = await self._read_message(stored) if stored is not None else None
+        await self._requests.request_missing(self._log_decoder, self._clock.now())
+        return readings
+
+    async def _read_message(self, stored: StoredMessage) -> TopicReadings:
         publisher, unreadable = publisher_in(stored.subject), list[WatchNotice]()
-        deliveries = await self._decode(stored, unreadable)
-        readings = self._quantities.read_message(publisher, stored, deliveries, self._take_new_state(publisher))
+
+        def on_unreadable(fault: PeerFault) -> None:
+            facts = {"offset": stored.offset, "reason": str(fault)}
+            unreadable.append(WatchNotice("unreadable", self.topic, publisher, facts))
+
+        deliveries = await self._log_decoder.receive_and_fetch(
+            stored, self._clock.now(), self._fetch_definition, on_unreadable
+        )
+        deliveries = [*deliveries, *self._take_new_state(publisher)]
+        readings = self._quantities.read_message(publisher, stored, deliveries)
         self.last_received[publisher] = asyncio.get_running_loop().time()
-        if any(self._log_decoder.waiting()):
-            await self._requests.request_missing(self._log_decoder, self._clock.now())
         return readings._replace(notices=[*unreadable, *readings.notices])
 
     def done(self, readings: TopicReadings) -> None:
@@ -105,7 +112,7 @@ class WatchedTopic:
             log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.first - 1
         )
         stored = StoredMessage(self.first - 1, "", b"", last.time if last is not None else 0.0)
-        readings = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
+        readings = self._quantities.read_message(publisher, stored, self._take_new_state(publisher))
         entry = readings.entry
         # No message was read, so there is no watermark.
         return readings._replace(entry=LogEntry(entry.feed, entry.offset, entry.readings))
@@ -118,21 +125,6 @@ class WatchedTopic:
             return []
         self._read_states[publisher] = state
         return decoder.present()
-
-    async def _decode(self, stored: StoredMessage, unreadable: list[WatchNotice]) -> list[Delivery]:
-        """Decode a message; fetch a schema or dictionary that is not cached."""
-        publisher, now = publisher_in(stored.subject), self._clock.now()
-
-        def on_unreadable(fault: PeerFault) -> None:
-            facts = {"offset": stored.offset, "reason": str(fault)}
-            unreadable.append(WatchNotice("unreadable", self.topic, publisher, facts))
-
-        try:
-            return self._log_decoder.receive(stored, now)
-        except PeerFault as fault:
-            retry = partial(self._log_decoder.decode, stored, now)
-            decoder = self._log_decoder.decoder(publisher)
-            return await resolve_and_retry(decoder, fault, retry, self._fetch_definition, on_unreadable)
 
     async def _fetch_definition(self, name: bytes) -> bool:
         """Fetch a schema or dictionary. Retries while the broker is unavailable: skipping the message loses events."""
@@ -149,7 +141,6 @@ MISSED_HEARTBEATS = 2.0
 """heartbeat intervals without a message after which a registered publisher counts as stopped"""
 UNREGISTERED_DELAY = 5.0
 """seconds without a message after which a publisher that is no longer registered counts as stopped"""
-_ANY_NAME = "any"
 
 
 class PublisherLiveness:
@@ -198,16 +189,7 @@ class PublisherLiveness:
     async def _registered(self, topic: WatchedTopic) -> set[str]:
         if not topic.metadata.managed:
             return set()
-        bucket = await self._broker.bucket(REGISTRY)
-        names: set[str] = set()
-        for entry in await bucket.entries(publisher_key(topic.topic, _ANY_NAME).removesuffix(_ANY_NAME) + "*"):
-            try:
-                document = decode(entry.key, entry.value) if entry.value is not None else None
-            except RegistryError:
-                continue
-            if isinstance(document, PublisherDocument):
-                names.add(document.name)
-        return names
+        return await publisher_names(await self._broker.bucket(REGISTRY), topic.topic)
 
 
 def _heartbeat_interval(topic: WatchedTopic) -> float:

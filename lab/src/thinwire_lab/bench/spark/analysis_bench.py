@@ -128,7 +128,7 @@ def _in_process(path: Path) -> AnalysisReport:
 def _figures(report: AnalysisReport) -> dict[str, Any]:
     """Return the results that do not depend on time."""
     outcomes = [strategy.outcome for strategy in report.strategies]
-    return {o.strategy.name: (o.events, o.total, o.missing, o.worst) for o in outcomes}
+    return {o.strategy.name: (o.events, o.total, o.missing, o.worst_ratio) for o in outcomes}
 
 
 BENCHMARKS = [Benchmark("analyze", analysis), Benchmark("analyze, growth", growth)]

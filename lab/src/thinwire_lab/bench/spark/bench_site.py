@@ -29,7 +29,8 @@ from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.client.bus import connect
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.spark.source.source_schema import arrow_of, fit_columns
-from thinwire.topics.log_tables import LogTable, span_of
+from thinwire.topics.log_tables.log_table import LogTable
+from thinwire.topics.log_tables.source_broker import span_of
 from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
 from thinwire.topics.recorder import Recorder
 from thinwire.wire import begins_round, join

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge import EdgeHost, EdgeHostDocument, EdgePublisher, read_edge
+from thinwire.edge import EdgeHost, EdgeHostDocument, EdgePublisher, EdgeTopic, read_edge
 from thinwire.edge.edge_host import running_host
-from thinwire.edge.latency_report import LatencyMeter
+from thinwire.edge.topic_worker import ProcessWorker, TopicWorker, WorkerOutcome
 from thinwire.ledger.histogram import Histogram
 from thinwire.placement.hosts import Vector
 from thinwire_lab.live.edge.host_emulation import emulated_workers
@@ -109,6 +109,41 @@ class Collector:
             deliveries.setdefault(result.id, EdgeDelivery(result.due, max(0.0, time.time() - result.due)))
 
 
+class RecordingWorker:
+    """Records how long another worker takes for its messages: seconds by the clock, and of the processor."""
+
+    def __init__(self, worker: TopicWorker) -> None:
+        self._worker = worker
+        self._wall: list[float] = []
+        self._cpu: list[float] = []
+
+    async def start(self) -> None:
+        await self._worker.start()
+
+    async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
+        outcome = await self._worker.process(body, seconds)
+        self._wall.append(outcome.end - outcome.start)
+        self._cpu.append(outcome.cpu)
+        return outcome
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the number of messages, their mean times, and the spread of the processor time relative to its mean.
+
+        stretch: 99th percentile of the time by the clock relative to that of the processor time
+        """
+        wall, cpu = np.array(self._wall or [0.0]), np.array(self._cpu or [0.0])
+        return {
+            "messages": len(self._wall),
+            "wall": float(wall.mean()),
+            "cpu": float(cpu.mean()),
+            "spread": float(cpu.std() / (cpu.mean() or 1.0)),
+            "stretch": float(np.quantile(wall, 0.99) / (np.quantile(cpu, 0.99) or 1.0)),
+        }
+
+
 class EdgeHostRole(ServiceRole):
     """An edge host.
 
@@ -122,6 +157,7 @@ class EdgeHostRole(ServiceRole):
         super().__init__(url)
         self.about, self.emulated = EdgeHostDocument(**about), emulated
         self.pinned, self.path = pinned, path
+        self._workers: dict[str, RecordingWorker] = {}
 
     async def open(self) -> None:
         if self.pinned and hasattr(os, "sched_setaffinity"):
@@ -129,20 +165,16 @@ class EdgeHostRole(ServiceRole):
         await super().open()
 
     async def run_service(self, broker: Broker) -> None:
-        worker = emulated_workers(self.about.placed) if self.emulated else None
-        self._host = EdgeHost(broker, self.about, path=self.path, worker=worker)
-        await self.resources.enter_async_context(running_host(self._host))
+        emulated = emulated_workers(self.about.placed)
+
+        def create_worker(topic: EdgeTopic) -> TopicWorker:
+            worker = emulated(topic) if self.emulated else ProcessWorker(topic.function, topic.megabytes, self.path)
+            recording = self._workers[topic.topic] = RecordingWorker(worker)
+            return recording
+
+        host = EdgeHost(broker, self.about, worker=create_worker)
+        await self.resources.enter_async_context(running_host(host))
 
     async def do_work_times(self) -> dict[str, Any]:
         """Return the seconds of work of every topic, by the clock and of the processor."""
-        return {topic: _describe_times(work.times) for topic, work in self._host.active_work.items()}
-
-
-def _describe_times(times: LatencyMeter) -> dict[str, Any]:
-    return {
-        "messages": times.work.count,
-        "wall": times.work.value,
-        "cpu": times.work_cpu.value,
-        "spread": times.work_cpu.spread,
-        "stretch": (times.wall.quantile(0.99) or 0.0) / (times.cpu.quantile(0.99) or 1.0),
-    }
+        return {topic: worker.describe() for topic, worker in self._workers.items()}

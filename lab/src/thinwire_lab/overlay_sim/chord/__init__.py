@@ -1,1 +1,1 @@
-"""Chord: a ring of nodes, routes between them (`ring`), and multicasts (`ring_multicast`)."""
+"""Chord: a ring of nodes, and routes between them."""

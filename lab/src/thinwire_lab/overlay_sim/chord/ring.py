@@ -17,8 +17,8 @@ The routes from one node to all others form a tree. A multicast follows these ro
 number of distinct nodes on the routes to its receivers, without the start.
 
 >>> ring = Ring([0, 32, 64, 128, 160], bits=8)
->>> route(ring, 0, 160), hops(ring, 0, [0, 1, 4]).tolist()
-([0, 3, 4], [0, 1, 2])
+>>> routes(ring, [0], [4]).nodes.tolist(), hops(ring, 0, [0, 1, 4]).tolist()
+([3, 4], [0, 1, 2])
 """
 
 from __future__ import annotations
@@ -84,14 +84,6 @@ class Ring:
         """Return the node to which each key belongs."""
         return np.searchsorted(self.ids, keys % self.keys) % len(self)
 
-    def distance(self, start: int, end: int) -> int:
-        """Return the clockwise distance from one key to another."""
-        return int(end - start) % self.keys
-
-    def next_node(self, node: int) -> int:
-        """Return the next node, clockwise."""
-        return (node + 1) % len(self)
-
     def fingers(self, node: int) -> list[int]:
         """Return the distinct fingers of a node, clockwise; a single node has none."""
         starts, fingers = self.table
@@ -150,12 +142,6 @@ class Routes(NamedTuple):
     def lengths(self) -> Numbers:
         """Hops, one row per sender and one column per receiver."""
         return np.diff(self.starts).reshape(-1, self.receivers)
-
-
-def route(ring: Ring, start: int, key: int) -> list[int]:
-    """Return the nodes from a start to the owner of a key, both included."""
-    path = routes(ring, [start], [ring.successor(int(key))])
-    return [start, *path.nodes.tolist()]
 
 
 def routes(ring: Ring, senders: Iterable[int], receivers: Iterable[int]) -> Routes:

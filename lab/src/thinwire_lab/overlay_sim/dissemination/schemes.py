@@ -8,9 +8,9 @@ Published schemes (`thinwire_lab.overlay_sim.filters.published_filters`):
 
 Our schemes:
 
-- SRT, safe-region tree over the processors: an event goes down to the thresholds that fire, and an advert, a new safe
-  interval, comes back up. Between events the tree is idle, so an event visits exactly the nodes with a firing threshold
-  below them. `thinwire_lab.overlay_sim.safe_region` simulates the tree with messages in flight.
+- SRT, safe-region tree over the processors: a node stores, for each child, the interval in which no threshold below
+  the child fires. An event goes down to the thresholds that fire, and an advert, a new safe interval, comes back up.
+  Between events the tree is idle, so an event visits exactly the nodes with a firing threshold below them.
 - SRI, interval index at the publisher: events go only to processors whose thresholds fire.
 """
 
@@ -34,6 +34,7 @@ from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     zeros_by_host,
 )
 from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import chosen_chains, digit_chains
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 
@@ -55,7 +56,8 @@ def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
 
     These are the thresholds whose upper filter passes the event. A first-level node forwards an event in one multicast.
     """
-    scheme = Cooperative(site.thresholds, int(values[0]), site.model.step)
+    chains = chosen_chains(site.thresholds.tolist(), site.model.step)
+    scheme = Cooperative(chains.values(), int(values[0]))
     passage = scheme.run(values[1:])
     first_radii = np.array([chain[0] for chain in scheme.chains.values()], dtype=np.int64)
     has_two = first_radii < site.thresholds
@@ -95,7 +97,7 @@ def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
 
     Filters of one node send one multicast together.
     """
-    scheme = Decomposed(site.thresholds, int(values[0]), site.model.base)
+    scheme = Decomposed(digit_chains(site.thresholds.tolist(), site.model.base), int(values[0]))
     passage = scheme.run(values[1:])
     processors = _processors_by_level(site, scheme.parents)
     published = repeated_multicasts([(0, processors[scheme.parents < 0], len(values) - 1)])

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from thinwire_lab.overlay_sim.filters.greedy_kernels import count_rows, deliver, longest_gap
+from thinwire_lab.overlay_sim.filters.greedy_kernels import count_rows, deliver
 from thinwire_lab.overlay_sim.filters.thresholds import (
     Ticks,
     checked_threshold,
@@ -35,21 +35,6 @@ def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
     centre = checked_tick(0 if start is None else start)
     count = deliver(ticks, checked_threshold(threshold), centre, start is None, places)
     return places[:count].copy()
-
-
-def within(values: Ticks, places: Ticks, threshold: int) -> bool:
-    """Return whether a subscriber that gets these values is within the threshold of the source at every event.
-
-    places: indexes of the delivered values
-
-    >>> walk = np.array([0, 3, 6, 5])
-    >>> within(walk, np.array([0, 2]), 5), within(walk, np.array([0]), 5)
-    (True, False)
-    """
-    ticks, delivered = checked_ticks(values), checked_ticks(places)
-    if ticks.size == 0:
-        return True
-    return bool(delivered.size) and delivered[0] == 0 and longest_gap(ticks, delivered) <= checked_threshold(threshold)
 
 
 class ThresholdCounts:

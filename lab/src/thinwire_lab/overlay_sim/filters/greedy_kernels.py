@@ -22,23 +22,6 @@ def deliver(values: Any, threshold: int, centre: int, first: bool, places: Any) 
     return count
 
 
-@compiled
-def longest_gap(values: Any, places: Any) -> int:
-    """Return the largest distance between a value and the value delivered last; `places` starts with 0.
-
-    places: indexes of the delivered values
-    """
-    worst = 0
-    last = values[0]
-    delivered = 0
-    for at in range(len(values)):
-        if delivered < len(places) and places[delivered] == at:
-            last = values[at]
-            delivered += 1
-        worst = max(worst, abs(values[at] - last))
-    return worst
-
-
 @part
 def count_column(values: Any, threshold: int, centre: int, first: bool, quiet: int) -> tuple[int, int, int, int, int]:
     """Apply a threshold to values. Return the state and the results, in the order of the names below.

@@ -4,7 +4,8 @@ The schemes are those of L. Chen, Conformance Preserving Data Dissemination for 
 dissertation, 2011. A filter has a radius and a centre; it passes a value that is further than the radius from the
 centre. A threshold is a chain of filters: a value that the last filter of the chain passes is delivered.
 
-SingleLevel (SF). Every threshold is one filter. It delivers what `greedy` does.
+Single-level filters (SF). Every threshold is one filter, which evaluates every value. They deliver what `greedy` does,
+and so does the interval index (`IntervalIndex`).
 
 Decomposed (MFD, multi-level filter decomposition). The digits of a threshold are the radii of a path of filters; paths
 share common beginnings. A filter that passes a value becomes centred at the value (BasicMove). The radii of a path add
@@ -24,13 +25,19 @@ serves longest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
-from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digits, first_level
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
+    Chain,
+    base_for,
+    chosen_chains,
+    digit_chains,
+    first_level,
+)
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 from thinwire_lab.overlay_sim.filters.thresholds import (
     SUM_LIMIT,
@@ -65,7 +72,6 @@ class Passage:
 
     places, thresholds: the deliveries
     passed_at, passed: the filters that passed a value, as the threshold that each represents
-    events: number of values
     evaluations: number of filter evaluations
     """
 
@@ -73,13 +79,7 @@ class Passage:
     thresholds: Ticks
     passed_at: Ticks
     passed: Ticks
-    events: int
     evaluations: int
-
-    def deliveries_of(self, threshold: int) -> Ticks:
-        """Return the indexes of the deliveries of one threshold."""
-        found: Ticks = self.places[self.thresholds == threshold]
-        return found
 
 
 def _ordered(places: Ticks, filters: Ticks) -> tuple[Ticks, Ticks]:
@@ -107,74 +107,51 @@ class Cost:
     fired: float
 
 
-def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | None = None) -> list[Cost]:
+def costs(values: Ticks, thresholds: Iterable[int]) -> list[Cost]:
     """Return the costs of SF, MFD, MCF and the index (SRI); all are centred at the first value.
 
-    step: nominal step of the cooperative filters
-    base: base of the decomposition, see `Decomposed`
+    MFD has the smallest base in which every threshold has three digits; MCF is decomposed for steps of one tick.
 
-    >>> import numpy as np
     >>> [(cost.scheme, cost.evaluations) for cost in costs(np.arange(9), [3, 7])]
     [('SF', 2.0), ('MFD', 1.75), ('MCF', 1.125), ('SRI', 0.25)]
     """
-
     ticks, distinct = checked_ticks(values), checked_thresholds(thresholds)
     start, rest = int(ticks[0]), ticks[1:]
-    passages = {
-        "SF": SingleLevel(distinct, start).run(rest),
-        "MFD": Decomposed(distinct, start, base).run(rest),
-        "MCF": Cooperative(distinct, start, step).run(rest),
-    }
-    return [*(_cost(name, passage) for name, passage in passages.items()), _indexed(distinct, start, rest)]
-
-
-def _cost(scheme: str, passage: Passage) -> Cost:
-    events = max(1, passage.events)
-    return Cost(scheme, passage.evaluations / events, passage.places.size / events)
-
-
-def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
-    index = IntervalIndex(thresholds, start)
-    fired = sum(places.size for places, _ in index.offer_batches(values))
-    events = max(1, values.size)
-    return Cost("SRI", index.compared / events, fired / events)
+    events, base = max(1, rest.size), base_for(int(distinct.max(initial=1)), 3)
+    decomposed = Decomposed(digit_chains(distinct.tolist(), base), start).run(rest)
+    cooperative = Cooperative(chosen_chains(distinct.tolist(), step=1).values(), start).run(rest)
+    index = IntervalIndex(distinct, start)
+    fired = sum(places.size for places, _ in index.offer_batches(rest)) / events
+    return [
+        Cost("SF", float(distinct.size), fired),
+        Cost("MFD", decomposed.evaluations / events, decomposed.places.size / events),
+        Cost("MCF", cooperative.evaluations / events, cooperative.places.size / events),
+        Cost("SRI", index.compared / events, fired),
+    ]
 
 
 class Cooperative:
     """Chains of cooperative filters.
 
-    chains: threshold -> radii of its filters
+    chains: radii of the filters of each threshold; the attribute is threshold -> radii, ascending
     first_level: distinct radii of the first filters
-    step: assumed maximum difference of consecutive values, which limits the decompositions
-    levels: maximum number of filters in a chain
     centres: centres of the filters, one row per chain
 
-    >>> scheme = Cooperative([7, 11], value=0, step=1)
+    >>> scheme = Cooperative(chosen_chains([7, 11], step=1).values(), value=0)
     >>> scheme.chains, scheme.first_level
     ({7: (3, 4), 11: (3, 8)}, [3])
     >>> scheme.run(-np.arange(1, 13)).places.tolist()
     [7, 11]
     """
 
-    def __init__(self, thresholds: Iterable[int], value: int, step: int = 1, levels: int = 2) -> None:
-        self._set_up(chosen_chains(checked_thresholds(thresholds).tolist(), step, levels), value)
-
-    @classmethod
-    def of(cls, chains: Iterable[Chain], value: int) -> Cooperative:
-        """Return a scheme whose chains have these radii."""
-        scheme = cls.__new__(cls)
-        scheme._set_up({sum(chain): chain for chain in sorted(chains, key=sum)}, value)
-        return scheme
-
-    def _set_up(self, chains: dict[int, Chain], value: int) -> None:
-        self.chains = chains
-        self.first_level = first_level(chains)
-        self.thresholds = checked_thresholds(chains)
-        depth = max(map(len, chains.values()), default=1)
-        self._radii = np.zeros((len(chains), depth), dtype=np.int64)
-        for row, chain in enumerate(chains.values()):
+    def __init__(self, chains: Iterable[Chain], value: int) -> None:
+        self.chains = {sum(chain): chain for chain in sorted(chains, key=sum)}
+        self.first_level = first_level(self.chains)
+        self.thresholds = checked_thresholds(self.chains)
+        self._depths = np.array([len(chain) for chain in self.chains.values()], dtype=np.int64)
+        self._radii = np.zeros((len(self.chains), int(self._depths.max(initial=1))), dtype=np.int64)
+        for row, chain in enumerate(self.chains.values()):
             self._radii[row, : len(chain)] = chain
-        self._depths = np.array([len(chain) for chain in chains.values()], dtype=np.int64)
         self.centres = np.full(self._radii.shape, checked_tick(value), dtype=np.int64)
 
     def run(self, values: Ticks) -> Passage:
@@ -188,7 +165,7 @@ class Cooperative:
         passed, last = self.thresholds[rows], levels == self._depths[rows] - 1
         delivered = _ordered(at[last], passed[last])
         evaluations = ticks.size * len(self.first_level) + int(np.count_nonzero(~last))
-        return Passage(*delivered, *_ordered(at, passed), ticks.size, evaluations)
+        return Passage(*delivered, *_ordered(at, passed), evaluations)
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, Ticks]:
         places, rows, levels = (np.empty(values.size * self._radii.size, dtype=np.int64) for _ in range(3))
@@ -197,41 +174,29 @@ class Cooperative:
 
 
 class Decomposed:
-    """Tree of the digits of all thresholds.
+    """Tree of filters; thresholds whose chains begin alike share filters.
 
+    chains: radii of the filters on the path of each threshold, such as its digits
     filter_thresholds: threshold that each filter represents, the sum of the radii on the path to the filter
     parents: number of the filter above each filter, -1 for none
     centres: centre of each filter
-    base: base of the digits; by default the smallest in which the largest threshold has three digits
 
-    >>> scheme = Decomposed([21, 34], value=0, base=4)
+    >>> scheme = Decomposed(digit_chains([21, 34], base=4), value=0)
     >>> scheme.filter_thresholds.tolist()
     [1, 2, 5, 21, 34]
     >>> scheme.run(np.array([10, 40])).thresholds.tolist()
     [21, 34]
     """
 
-    def __init__(self, thresholds: Iterable[int], value: int, base: int | None = None) -> None:
-        distinct = checked_thresholds(thresholds).tolist()
-        self.base = base_for(max(distinct, default=1), 3) if base is None else base
-        self._set_up([digits(threshold, self.base) or (0,) for threshold in distinct], value)
-
-    @classmethod
-    def of(cls, chains: Iterable[Chain], value: int) -> Decomposed:
-        """Return a scheme whose paths have these radii."""
-        scheme = cls.__new__(cls)
-        scheme._set_up(list(chains), value)
-        return scheme
-
-    def _set_up(self, chains: list[Chain], value: int) -> None:
+    def __init__(self, chains: Sequence[Chain], value: int) -> None:
         paths = {chain[:end] for chain in chains for end in range(1, len(chain) + 1)}
         nodes = sorted(paths, key=lambda path: (sum(path), path))
         numbers = {path: number for number, path in enumerate(nodes)}
-        self.filter_thresholds = _column(sum(path) for path in nodes)
-        self.parents = _column(numbers.get(path[:-1], -1) for path in nodes)
+        self.filter_thresholds = np.array([sum(path) for path in nodes], dtype=np.int64)
+        self.parents = np.array([numbers.get(path[:-1], -1) for path in nodes], dtype=np.int64)
         self.centres = np.full(len(nodes), checked_tick(value), dtype=np.int64)
         self._subscribed = np.isin(np.arange(len(nodes)), [numbers[chain] for chain in chains])
-        self._radii = _column(path[-1] for path in nodes)
+        self._radii = np.array([path[-1] for path in nodes], dtype=np.int64)
         self._roots = np.flatnonzero(self.parents < 0)
         self._children = np.argsort(self.parents, kind="stable")[self._roots.size :]
         self._first = np.searchsorted(self.parents[self._children], np.arange(len(nodes) + 1))
@@ -242,40 +207,11 @@ class Decomposed:
         parts = [self._piece(begin, piece) for begin, piece in _pieces(ticks, self.filter_thresholds.size)]
         at, nodes = (np.concatenate([self.filter_thresholds[:0], *(part[side] for part in parts)]) for side in (0, 1))
         subscribed, filter_thresholds = self._subscribed[nodes], self.filter_thresholds[nodes]
-        return Passage(
-            at[subscribed],
-            filter_thresholds[subscribed],
-            at,
-            filter_thresholds,
-            ticks.size,
-            sum(part[2] for part in parts),
-        )
+        deliveries = at[subscribed], filter_thresholds[subscribed]
+        return Passage(*deliveries, at, filter_thresholds, sum(part[2] for part in parts))
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, int]:
         places, passed = (np.empty(values.size * self.filter_thresholds.size, dtype=np.int64) for _ in range(2))
         tree = self._radii, self.centres, self._roots, self._first, self._children
         count, evaluations = pass_tree(values, *tree, places, passed)
         return *_ordered(begin + places[:count], passed[:count]), evaluations
-
-
-def _column(numbers: Iterable[int]) -> Ticks:
-    return np.fromiter(numbers, dtype=np.int64)
-
-
-class SingleLevel:
-    """One filter for each distinct threshold.
-
-    >>> import numpy as np
-    >>> passage = SingleLevel([2, 5], value=0).run(np.array([3, 9]))
-    >>> passage.thresholds.tolist(), passage.evaluations
-    ([2, 2, 5], 4)
-    """
-
-    def __init__(self, thresholds: Iterable[int], value: int) -> None:
-        self._index = IntervalIndex(thresholds, value)
-
-    def run(self, values: Ticks) -> Passage:
-        """Process all values in order."""
-        ticks = checked_ticks(values)
-        places, fired = self._index.offer_many(ticks)
-        return Passage(places, fired, places, fired, ticks.size, ticks.size * len(self._index))

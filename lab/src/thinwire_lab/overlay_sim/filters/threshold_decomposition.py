@@ -54,6 +54,11 @@ def digits(threshold: int, base: int) -> Chain:
     return tuple(chain)
 
 
+def digit_chains(thresholds: Iterable[int], base: int) -> list[Chain]:
+    """Return the digits of every threshold as radii of filters; threshold 0 is a filter of radius 0."""
+    return [digits(threshold, base) or (0,) for threshold in sorted(set(thresholds))]
+
+
 def splits(threshold: int, step: int, above: int = 0) -> Iterator[tuple[int, int]]:
     """Yield the decompositions (first, second) in which first + 1 divides threshold + 1 and that the step allows.
 

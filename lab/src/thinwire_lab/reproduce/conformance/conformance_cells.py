@@ -32,7 +32,7 @@ from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, routes
 from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
 from thinwire_lab.overlay_sim.dissemination.overlay_simulation import churn, simulate
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
-from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as CONJUNCTION_COSTS_SCHEMES
+from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     VOLATILITIES,
     Conjunctions,
@@ -90,16 +90,16 @@ class ConformanceFigure:
     """A reproduced figure of the thesis.
 
     shape: statement of the thesis about it
-    axis: the varied parameter
     measures: label -> name in the results of a cell; one panel each
+    axis: the varied parameter
     series: the curves
     """
 
     number: str
     what: str
     shape: str
-    axis: str
     measures: Mapping[str, str]
+    axis: str
     series: tuple[str, ...]
     function: Function
     cells: Callable[[ConformanceScale], list[Cell]]
@@ -113,7 +113,7 @@ class ConformanceFigure:
 def grown(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
     """Describe each curve by its first, last and highest point, lowest end first.
 
-    >>> figure = ConformanceFigure("0", "", "", "nodes", {}, ("SF", "MFD"), dict, lambda scale: [])
+    >>> figure = ConformanceFigure("0", "", "", {}, "nodes", ("SF", "MFD"), dict, lambda scale: [])
     >>> points = [(2.0, 1.0), (3.0, 2.0), (3.0, 1.0)]
     >>> grown([{"SF cost": a, "MFD cost": b} for a, b in points], figure, "cost")
     'MFD 1 -> 1 (highest 2), SF 2 -> 3 (x1.50)'
@@ -162,7 +162,7 @@ def dissemination(
     return {f"{name} {measure}": value for name, of in measures.items() for measure, value in of.items()}
 
 
-def turnover(
+def churn_costs(
     share: float,
     nodes: int,
     subscriptions: int,
@@ -224,7 +224,7 @@ def composite(
     found = {"any subscription": float(hops(layout.ring, homes, stored).mean())}
     inward = float(hops(layout.ring, layout.publishers[:, None], layout.segments).mean())
     between = _between(layout, rng)
-    for name in CONJUNCTION_COSTS_SCHEMES:
+    for name in COMPOSITE_SCHEMES:
         costs = _costs(values[before:], subscribed, name, between, width, layout.multicast)
         delivery = costs["fired"] * onward
         found |= {f"{name} {measure}": costs[measure] for measure in ("requests", "maintenance")}
@@ -236,7 +236,7 @@ def composite(
 def _costs(
     values: Ticks, subscribed: Conjunctions, name: str, between: Ticks, width: int, multicast: int
 ) -> dict[str, float]:
-    costs = conjunction_costs(values, subscribed, CONJUNCTION_COSTS_SCHEMES[name], between, width)
+    costs = conjunction_costs(values, subscribed, COMPOSITE_SCHEMES[name], between, width)
     share = 1 / (costs.subscriptions * costs.ticks)
     requests = costs.distinct_messages * share
     return {

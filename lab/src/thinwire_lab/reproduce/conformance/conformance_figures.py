@@ -7,17 +7,18 @@ composite subscriptions.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from thinwire.analysis.analysis_run import Cell
-from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, composite
+from thinwire_lab.reproduce.experiment import select
 from thinwire_lab.reproduce.figure_plots import save, sheet
 
 NAME = "conformance"
@@ -32,9 +33,7 @@ DIMENSIONS = (2, 3, 4, 5)
 
 def chosen(figure: str | None) -> list[ConformanceFigure]:
     """Return one figure, or all."""
-    if figure is not None and figure not in FIGURES:
-        raise ConfigError("unknown figure", figure=figure, choose_from=list(FIGURES))
-    return list(FIGURES.values()) if figure is None else [FIGURES[figure]]
+    return list(select({}, FIGURES, None, figure).values())
 
 
 def _thresholds(scale: ConformanceScale) -> list[Cell]:
@@ -72,135 +71,98 @@ _COSTS = {
 _LATENCY = {"latency, hops": "latency"}
 _ALL = tuple(SCHEMES)
 
-_DISSEMINATION = [
+_by_network = partial(ConformanceFigure, axis="nodes", series=_ALL, function=cells.dissemination, cells=_networks)
+_by_growing_network = partial(_by_network, cells=_growing)
+_composite_by_network = partial(
+    ConformanceFigure, axis="nodes", series=tuple(COMPOSITE_SCHEMES), function=composite, cells=_composite
+)
+_composite_by_sources = partial(_composite_by_network, axis="dimension", cells=_dimensions)
+
+_FIGURES = [
     ConformanceFigure(
         "4.2",
         "deliveries of OnlineGreedy relative to the offline optimum, by threshold",
         "about 1.5 for most thresholds from 1 to 63, average over all stocks",
-        "threshold",
         {"deliveries relative to the optimum": "ratio"},
-        ("all", "aig", "bac", "ibm", "spy", "sample"),
-        cells.ratio,
-        _thresholds,
+        axis="threshold",
+        series=("all", "aig", "bac", "ibm", "spy", "sample"),
+        function=cells.ratio,
+        cells=_thresholds,
     ),
-    ConformanceFigure(
+    _by_network(
         "4.6",
         "messages to register a subscription, by network size",
         "logarithmic; almost no difference between the schemes",
-        "nodes",
         {"messages per subscription": "subscription"},
-        _ALL,
-        cells.dissemination,
-        _networks,
     ),
-    ConformanceFigure(
+    _by_network(
         "4.7",
         "messages per event, by network size",
         "logarithmic; maintenance SF highest, MCF below MFD; delivery SF lowest, MFD highest; in total MCF 70 % below "
         "SF and 30 % below MFD",
-        "nodes",
         _COSTS,
-        _ALL,
-        cells.dissemination,
-        _networks,
     ),
-    ConformanceFigure(
+    _by_network(
         "4.8",
         "hops from publisher to subscriber, by network size",
         "logarithmic; MFD highest, MCF lowest",
-        "nodes",
         _LATENCY,
-        _ALL,
-        cells.dissemination,
-        _networks,
     ),
-    ConformanceFigure(
+    _by_network(
         "4.9",
         "deliveries of thresholds per event, by the share of sources with attack streams",
         "SF lowest, MCF close to it, MFD diverges",
-        "synthetic",
         {"deliveries per event": "fired_thresholds"},
-        _ALL,
-        cells.dissemination,
-        _attacked,
+        axis="synthetic",
+        cells=_attacked,
     ),
-    ConformanceFigure(
+    _by_growing_network(
         "4.10",
         "messages per event, by network size; subscriptions grow with it, a fifth of the sources are attack streams",
         "linear in subscriptions; maintenance SF highest, MCF lowest; delivery MFD highest; in total MFD reaches "
         "SF at 1,600 nodes and 100,000 subscriptions",
-        "nodes",
         _COSTS,
-        _ALL,
-        cells.dissemination,
-        _growing,
     ),
-    ConformanceFigure(
+    _by_growing_network(
         "4.11",
         "hops from publisher to subscriber, by network size; subscriptions grow with it",
         "SF highest from 50,000 subscriptions on, MCF lowest",
-        "nodes",
         _LATENCY,
-        _ALL,
-        cells.dissemination,
-        _growing,
     ),
-]
-
-_COMPOSITE = [
-    ConformanceFigure(
+    _composite_by_network(
         "5.7",
         "messages to register a composite subscription, by network size",
         "logarithmic",
-        "nodes",
         {"messages per subscription": "subscription"},
-        ("any",),
-        composite,
-        _composite,
+        series=("any",),
     ),
-    ConformanceFigure(
+    _composite_by_network(
         "5.8",
         "messages per subscription and minute, by network size; two sources each",
         "maintenance, delivery and their sum are logarithmic",
-        "nodes",
         {name.replace("per event", "per subscription and minute"): of for name, of in _COSTS.items()},
-        tuple(COMPOSITE_SCHEMES),
-        composite,
-        _composite,
     ),
-    ConformanceFigure(
+    _composite_by_network(
         "5.9",
         "hops from publisher to subscriber, by network size; two sources each",
         "logarithmic",
-        "nodes",
         _LATENCY,
-        tuple(COMPOSITE_SCHEMES),
-        composite,
-        _composite,
     ),
-    ConformanceFigure(
+    _composite_by_sources(
         "5.10",
         "messages per subscription and minute, by the number of its sources",
         "chaining lowest, fanning highest, hybrid close to chaining",
-        "dimension",
         {"maintenance, messages": "maintenance", "requests only, messages": "requests"},
-        tuple(COMPOSITE_SCHEMES),
-        composite,
-        _dimensions,
     ),
-    ConformanceFigure(
+    _composite_by_sources(
         "5.11",
         "hops from publisher to subscriber, by the number of sources",
         "fanning lowest, chaining highest, hybrid close to fanning",
-        "dimension",
         _LATENCY,
-        tuple(COMPOSITE_SCHEMES),
-        composite,
-        _dimensions,
     ),
 ]
 
-FIGURES: dict[str, ConformanceFigure] = {figure.number: figure for figure in (*_DISSEMINATION, *_COMPOSITE)}
+FIGURES: dict[str, ConformanceFigure] = {figure.number: figure for figure in _FIGURES}
 """by number, in the order of the thesis"""
 
 

@@ -168,44 +168,37 @@ def figure_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def figure_4_3_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _sizes(scale, run)
     columns = ("stream", "multiplier", "bytes", "pack us", "read us")
-    table = [tuple(figures[name] for name in columns) for figures in found]
-    series = {
-        f"{s}, {step}": _line(found, s, "multiplier", f"{step} us") for s in _names(found) for step in ("pack", "read")
-    }
+    times = {step: _curves(found, ("stream", "multiplier", f"{step} us")) for step in ("pack", "read")}
+    series = {f"{stream}, {step}": times[step][stream] for stream in times["pack"] for step in times}
     title = "CPU per message by the size of the dictionary (figures 4.3.3, 5.2.3)"
     pictures = plots.lines(out / "figure-4.3.3", title, series, (SIZE, "us per message"), log=True)
-    return Sheet("figures 4.3.3 and 5.2.3: CPU by size", columns, table, (), pictures)
+    return Sheet("figures 4.3.3 and 5.2.3: CPU by size", columns, _rows(found, columns), (), pictures)
 
 
 def figure_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _histories(scale, run)
-    columns = ("stream", "kB", "cpu seconds")
-    table = [tuple(figures[name] for name in columns) for figures in found]
-    series = {stream: _line(found, stream, "kB", "cpu seconds") for stream in _names(found)}
+    columns, axes = ("stream", "kB", "cpu seconds"), ("history, kB", "CPU seconds")
     title = "CPU to train a dictionary (figure 5.2.1)"
-    pictures = plots.lines(out / "figure-5.2.1", title, series, ("history, kB", "CPU seconds"), dots=True)
-    return Sheet("figure 5.2.1: sampling time", columns, table, (), pictures)
+    pictures = plots.lines(out / "figure-5.2.1", title, _curves(found, columns), axes, dots=True)
+    return Sheet("figure 5.2.1: sampling time", columns, _rows(found, columns), (), pictures)
 
 
 def figure_5_2_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = [figures for figures in _histories(scale, run) if figures["saved"] is not None]
-    columns = ("stream", "history", "saved")
-    table = [tuple(figures[name] for name in columns) for figures in found]
-    series = {stream: _line(found, stream, "history", "saved") for stream in _names(found)}
+    columns, axes = ("stream", "history", "saved"), ("history, messages", SAVED)
     title = "Bytes saved on later messages by history (figure 5.2.2)"
-    pictures = plots.lines(out / "figure-5.2.2", title, series, ("history, messages", SAVED), log=True)
-    return Sheet("figure 5.2.2: history", columns, table, (), pictures)
+    pictures = plots.lines(out / "figure-5.2.2", title, _curves(found, columns), axes, log=True)
+    return Sheet("figure 5.2.2: history", columns, _rows(found, columns), (), pictures)
 
 
 def figure_5_2_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _used(scale, run, list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1])
     columns = ("stream", "multiplier", "used", "referred", "internal")
-    table = [tuple(figures[name] for name in columns) for figures in found]
-    series = {stream: _line(found, stream, "multiplier", "used") for stream in _names(found)}
+    series = _curves(found, columns)
     series["thesis, mean"] = (list(published.TABLE_5_2_1), [used for used, _ in published.TABLE_5_2_1.values()])
     title = "Share of a dictionary in use (figure 5.2.4)"
     pictures = plots.lines(out / "figure-5.2.4", title, series, (SIZE, "used, %"), log=True)
-    return Sheet("figure 5.2.4: usage by size", columns, table, (), pictures)
+    return Sheet("figure 5.2.4: usage by size", columns, _rows(found, columns), (), pictures)
 
 
 def figure_5_2_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -220,11 +213,9 @@ def figure_5_2_5(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def figure_5_2_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     found = _sizes(scale, run)
     columns = ("stream", "multiplier", "saved", "travels in")
-    table = [tuple(figures[name] for name in columns) for figures in found]
-    series = {stream: _line(found, stream, "multiplier", "saved") for stream in _names(found)}
     title = "Bytes saved by the size of the dictionary (figure 5.2.6)"
-    pictures = plots.lines(out / "figure-5.2.6", title, series, (SIZE, SAVED), log=True)
-    return Sheet("figure 5.2.6: size", columns, table, (), pictures)
+    pictures = plots.lines(out / "figure-5.2.6", title, _curves(found, columns), (SIZE, SAVED), log=True)
+    return Sheet("figure 5.2.6: size", columns, _rows(found, columns), (), pictures)
 
 
 def figure_5_4_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -255,10 +246,16 @@ def _used(scale: ThesisScale, run: CellRunner, multipliers: Sequence[float]) -> 
     return [figures for figures in run_cells(usage_cell, cells, run) if figures["used"] is not None]
 
 
-def _names(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(figures["stream"] for figures in found))
+def _rows(found: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [tuple(figures[name] for name in columns) for figures in found]
 
 
-def _line(found: Sequence[Mapping[str, Any]], stream: str, at: str, value: str) -> plots.Points:
-    own = [figures for figures in found if figures["stream"] == stream]
-    return [figures[at] for figures in own], [figures[value] for figures in own]
+def _curves(found: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict[str, plots.Points]:
+    """Return the third column over the second one as a line for each stream."""
+    _, x, y = columns[:3]
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    for figures in found:
+        at, values = curves.setdefault(figures["stream"], ([], []))
+        at.append(figures[x])
+        values.append(figures[y])
+    return dict(curves)

@@ -5,14 +5,12 @@ streams, or None. Messages for evaluation are always later than those for traini
 
 Similarity (NSim), equation 5.4.3 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): the
 share of two messages that common substrings longer than three bytes cover, for each of 100 messages against the 100
-messages after it. With a high mean a dictionary saves much; a high
-deviation shows that the stream changes and the dictionary must be replaced. A byte is in a common substring longer than
-three if one of the four-byte windows over it occurs in the other message, so only windows are compared.
+messages after it. With a high mean a dictionary saves much; a high deviation shows that the stream changes and the
+dictionary must be replaced. A byte is in a common substring longer than three if one of the four-byte windows over it
+occurs in the other message, so only windows are compared.
 
->>> round(similarity(b'{"room": "11.1"}', b'{"room": "11.2"}'), 3)
-0.812
->>> nsim([b"abcdefgh"] * 10, tests=3, following=5)
-(100.0, 0.0)
+>>> [round(value, 1) for value in nsim([b'{"room": "11.1"}', b'{"room": "11.2"}'], tests=1, following=1)]
+[81.2, 0.0]
 
 Usage. Codecs do not report references, so messages are parsed as dictionary codecs do: at each byte the longest match
 of four bytes or more in the dictionary or in the message before it. Section 5.2.3 of the thesis calls these dictionary
@@ -27,7 +25,7 @@ usage and internal usage.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from time import process_time
 from typing import Any
@@ -54,11 +52,6 @@ TESTS = FOLLOWING = 100
 Windows = NDArray[np.uint32]
 
 
-def similarity(one: bytes, other: bytes) -> float:
-    """Return the share of both messages, 0 to 1, in common substrings."""
-    return _covered(_windows(one), _windows(other), len(one), len(other))
-
-
 def nsim(messages: Sequence[bytes], tests: int = TESTS, following: int = FOLLOWING) -> tuple[float, float]:
     """Return mean and standard deviation of NSim in per cent; tests are distributed evenly over the messages."""
     last = max(len(messages) - following - 1, 0)
@@ -69,8 +62,11 @@ def nsim(messages: Sequence[bytes], tests: int = TESTS, following: int = FOLLOWI
 
 def _compare_first(messages: Sequence[bytes]) -> list[float]:
     """Compare the first message with each of the others."""
-    (first, size), *others = [(_windows(message), len(message)) for message in messages]
-    return [_covered(first, other, size, length) for other, length in others]
+    first, *others = map(_windows, messages)
+    return [
+        (_bytes_in(first, other) + _bytes_in(other, first)) / max(len(messages[0]) + len(message), 1)
+        for message, other in zip(messages[1:], others, strict=True)
+    ]
 
 
 def _windows(message: bytes) -> Windows:
@@ -78,11 +74,6 @@ def _windows(message: bytes) -> Windows:
     count = max(len(message) - WINDOW + 1, 0)
     parts = (bytes_[at : at + count] << np.uint32(8 * at) for at in range(WINDOW))
     return np.bitwise_or.reduce(list(parts)) if count else np.zeros(0, np.uint32)
-
-
-def _covered(one: Windows, other: Windows, size: int, length: int) -> float:
-    shared = _bytes_in(one, other) + _bytes_in(other, one)
-    return shared / (size + length) if size + length else 1.0
 
 
 def _bytes_in(windows: Windows, others: Windows) -> int:
@@ -189,14 +180,9 @@ def history_cell(stream: str, history: int, data: str | None = None, multiplier:
     start = process_time()
     dictionary = train(training, _size(training, multiplier))
     seconds = process_time() - start
+    saved = None if dictionary is None else reduction(later, codec_of(dictionary))
     kilobytes = sum(map(len, training)) / 1000
-    return {
-        "stream": stream,
-        "history": history,
-        "kB": kilobytes,
-        "cpu seconds": seconds,
-        "saved": _saved(dictionary, later),
-    }
+    return {"stream": stream, "history": history, "kB": kilobytes, "cpu seconds": seconds, "saved": saved}
 
 
 def size_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:
@@ -213,14 +199,10 @@ def size_cell(stream: str, multiplier: float, data: str | None = None, history: 
     between = process_time()
     for one, message in zip(sent, later, strict=True):
         codec.unpack(one, len(message))
-    costs = {"pack us": 1e6 * (between - start), "read us": 1e6 * (process_time() - between)}
+    each = 1e6 / len(later)
+    times = {"pack us": each * (between - start), "read us": each * (process_time() - between)}
     sizes = {"bytes": len(dictionary.content), "travels in": travelling.cost(dictionary)}
-    return {
-        **about,
-        "saved": _saved(dictionary, later),
-        **sizes,
-        **{name: cost / len(later) for name, cost in costs.items()},
-    }
+    return {**about, "saved": reduction(later, codec), **sizes, **times}
 
 
 def form_cell(stream: str, data: str | None = None, history: int = 2000, size: int = 16_384) -> dict[str, Any]:
@@ -254,26 +236,25 @@ def decay_cell(
     every, samples: BR is measured on `samples` messages of every `every`
     """
     source = messages_of(stream, data, messages)
-    dictionary = _first(source)
+    dictionary = _first_dictionary(source)
     if dictionary is None:
         return {"stream": stream, "begin": None}
-    codec, plain = codec_of(dictionary), Deflate()
+    codec = codec_of(dictionary)
     shares, sizes = [], [0, 0, 0]
     while sample := list(islice(source, samples)):
         shares.append(reduction(sample, codec))
         sizes = [s + n for s, n in zip(sizes, (len(sample), sum(map(len, sample)), packed(sample, codec)), strict=True)]
-        deflated = packed(sample, plain) / len(sample)
         skipped = sum(1 for _ in islice(source, every - samples))
         if skipped < every - samples:
             break
     if not shares:
         return {"stream": stream, "begin": None}
-    means = {"mean": sizes[1] / sizes[0], "deflated": deflated, "packed": sizes[2] / sizes[0]}
+    means = {"mean": sizes[1] / sizes[0], "packed": sizes[2] / sizes[0]}
     course = {"begin": shares[0], "end": shares[-1], "swing": max(shares) - min(shares), "samples": len(shares)}
-    return {"stream": stream, **means, **course, "kilobytes": travelling.cost(dictionary) / 1000, "shares": shares}
+    return {"stream": stream, **means, **course, "kilobytes": travelling.cost(dictionary) / 1000}
 
 
-def _first(source: Any) -> Dictionary | None:
+def _first_dictionary(source: Iterator[bytes]) -> Dictionary | None:
     policy = Predict(Topology(1))
     for message in islice(source, 2000):
         policy.offer(message)
@@ -292,7 +273,3 @@ def _split(stream: str, data: str | None, history: int) -> tuple[list[bytes], li
 
 def _size(messages: Sequence[bytes], multiplier: float) -> int:
     return max(256, round(multiplier * sum(map(len, messages)) / max(len(messages), 1)))
-
-
-def _saved(dictionary: Dictionary | None, later: Sequence[bytes]) -> float | None:
-    return None if dictionary is None else reduction(later, codec_of(dictionary))

@@ -8,7 +8,6 @@ by batch size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,7 +17,7 @@ from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
 from thinwire_lab.reproduce.dictionaries.policy_cells import available_streams, run_cell
-from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLE_4_3_1, TABLES_B, THESIS_STREAMS
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import THESIS_STREAMS
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     Sheet,
     ThesisScale,
@@ -56,10 +55,9 @@ def table_formats(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 
 def _compare_sizes(found: Mapping[str, Any]) -> list[float]:
     """Return plain, deflated and dictionary sizes, thesis before ours."""
-    theirs = TABLE_4_3_1[THESIS_STREAMS[found["stream"]]]
-    ours = (found["plain"], found["deflate"], found["dictionary"])
-    pairs = zip((theirs.mean, theirs.deflate_size, theirs.size), ours, strict=True)
-    return [side for pair in pairs for side in pair]
+    theirs = published.TABLE_4_3_1[THESIS_STREAMS[found["stream"]]]
+    names = (("mean", "plain"), ("deflate size", "deflate"), ("size", "dictionary"))
+    return [size for name, own in names for size in (theirs[name], found[own])]
 
 
 SIMILAR_STREAMS = (
@@ -78,17 +76,14 @@ def table_4_3_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
         best = max((row for row in rows if row["stream"] == stream), key=lambda row: float(row["reduction"]))
         theirs = published.TABLE_4_3_1[THESIS_STREAMS[stream]]
         table.append(
-            (stream, theirs.mean, best["mean size"], f"{theirs.history}/{theirs.life}/{theirs.multiplier:g}",
-             settings_of(best), theirs.deflate, deflated[stream]["reduction"], theirs.saved, best["reduction"])
+            (stream, theirs["mean"], best["mean size"],
+             "/".join(str(theirs[name]) for name in ("history", "life", "multiplier")), settings_of(best),
+             theirs["deflate"], deflated[stream]["reduction"], theirs["saved"], best["reduction"])
         )  # fmt: skip
-    columns = ("stream", "mean size, thesis", "ours", "best history/life/multiplier, thesis", "ours",
-               "deflate %, thesis", "ours", "dictionary %, thesis", "ours")  # fmt: skip
-    return Sheet(
-        "table 4.3.1: bytes saved by the best fixed configuration",
-        _distinct(columns),
-        table,
-        NOTES,
-    )
+    columns = ("stream", "mean size, thesis", "mean size, ours", "best history/life/multiplier, thesis",
+               "best history/life/multiplier, ours", "deflate %, thesis", "deflate %, ours", "dictionary %, thesis",
+               "dictionary %, ours")  # fmt: skip
+    return Sheet("table 4.3.1: bytes saved by the best fixed configuration", columns, table, NOTES)
 
 
 def table_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -97,13 +92,14 @@ def table_4_3_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     rows = best_of(policy_rows(scale, run, streams, ["deflate", "adaptive", "ours"]))
     table = []
     for stream in streams:
-        theirs = published.TABLE_4_3_2[THESIS_STREAMS[stream]]
+        name = THESIS_STREAMS[stream]
+        theirs, adaptive = published.TABLE_4_3_1[name], published.TABLE_4_3_2[name]["adaptive"]
         found = [fixed[stream, "fixed rate", "1:1"], *(rows[stream, p, "1:1"] for p in ("deflate", "adaptive", "ours"))]
         saved = [row["reduction"] for row in found]
-        table.append((stream, theirs[0], saved[0], theirs[1], saved[1], theirs[2], saved[2], saved[3]))
-    columns = ("stream", "best fixed %, thesis", "ours", "deflate %, thesis", "ours", "Adaptive %, thesis", "ours",
-               "our policy %")  # fmt: skip
-    return Sheet("table 4.3.2: bytes saved by Adaptive", _distinct(columns), table, NOTES)
+        table.append((stream, theirs["saved"], saved[0], theirs["deflate"], saved[1], adaptive, saved[2], saved[3]))
+    columns = ("stream", "best fixed %, thesis", "best fixed %, ours", "deflate %, thesis", "deflate %, ours",
+               "Adaptive %, thesis", "Adaptive %, ours", "our policy %")  # fmt: skip
+    return Sheet("table 4.3.2: bytes saved by Adaptive", columns, table, NOTES)
 
 
 def table_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -117,8 +113,9 @@ def table_5_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
         used, internal = (fmean(f[name] for f in ours) if ours else None for name in ("used", "internal"))
         theirs = published.TABLE_5_2_1[times]
         table.append((f"{times:g}x", theirs[0], used, theirs[1], internal, len(ours)))
-    columns = ("size", "dictionary used %, thesis", "ours", "internal usage %, thesis", "ours", "streams")
-    return Sheet("table 5.2.1: usage by size, mean of all streams", _distinct(columns), table)
+    columns = ("size", "dictionary used %, thesis", "dictionary used %, ours", "internal usage %, thesis",
+               "internal usage %, ours", "streams")  # fmt: skip
+    return Sheet("table 5.2.1: usage by size, mean of all streams", columns, table)
 
 
 def table_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -126,12 +123,11 @@ def table_5_4_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
     for figures in run_cells(similar_cell, cells, run):
-        theirs = published.TABLE_5_4_2.get(THESIS_STREAMS.get(figures["stream"], ""), (None, None))
-        table.append(
-            (figures["stream"], figures["messages"], theirs[0], figures["mean"], theirs[1], figures["deviation"])
-        )
-    columns = ("stream", "messages", "mean NSim, thesis", "ours", "deviation, thesis", "ours")
-    return Sheet("table 5.4.2: similarity of messages", _distinct(columns), table, (SIMILAR_STREAMS,))
+        theirs = published.TABLE_5_4_2.get(THESIS_STREAMS.get(figures["stream"], ""), {})
+        pairs = [value for name in ("mean", "deviation") for value in (theirs.get(name), figures[name])]
+        table.append((figures["stream"], figures["messages"], *pairs))
+    columns = ("stream", "messages", "mean NSim, thesis", "mean NSim, ours", "deviation, thesis", "deviation, ours")
+    return Sheet("table 5.4.2: similarity of messages", columns, table, (SIMILAR_STREAMS,))
 
 
 def table_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
@@ -139,36 +135,33 @@ def table_5_4_3(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     table = []
     for row in _predicted(scale, run, streams):
         theirs = published.TABLE_5_4_3[THESIS_STREAMS[row["stream"]]]
-        wrong = lifetime_error(replaced_lifetimes(row["decisions"]))
-        reading = row["settings"]["reading"]
-        table.append((row["stream"], reading, row["messages"], theirs[0], row["dictionaries"], theirs[1], wrong))
-    columns = (
-        "stream",
-        "reading of MC.base",
-        "messages",
-        "dictionaries, thesis",
-        "ours",
-        "error %, thesis",
-        "ours",
-    )
-    return Sheet("table 5.4.3: lifetimes expected by Predict", _distinct(columns), table, NOTES)
+        error = lifetime_error(replaced_lifetimes(row["decisions"]))
+        table.append(
+            (row["stream"], row["settings"]["reading"], row["messages"], theirs["dictionaries"], row["dictionaries"],
+             theirs["error"], error)
+        )  # fmt: skip
+    columns = ("stream", "reading of MC.base", "messages", "dictionaries, thesis", "dictionaries, ours",
+               "error %, thesis", "error %, ours")  # fmt: skip
+    return Sheet("table 5.4.3: lifetimes expected by Predict", columns, table, NOTES)
 
 
 def table_6_2_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     every = 1_000 if scale.quick else 10_000
     cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
     table = []
-    for f in run_cells(decay_cell, cells, run):
-        if f["begin"] is None:
+    for ours in run_cells(decay_cell, cells, run):
+        if ours["begin"] is None:
             continue
-        t = published.TABLE_6_2_1.get(THESIS_STREAMS.get(f["stream"], ""))
-        theirs = (t.mean, t.packed, t.begin - t.end, t.swing, t.kilobytes) if t else (None,) * 5
-        ours = (f["mean"], f["packed"], f["begin"] - f["end"], f["swing"], f["kilobytes"])
-        pairs = [side for pair in zip(theirs, ours, strict=True) for side in pair]
-        table.append((f["stream"], f["samples"], *pairs))
-    columns = ("stream", "samples", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis",
-               "ours", "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
-    return Sheet("table 6.2.1: one dictionary without replacement", _distinct(columns), table, NOTES)
+        theirs = published.TABLE_6_2_1.get(THESIS_STREAMS.get(ours["stream"], ""))
+        pairs = zip(_decay(theirs) if theirs else (None,) * 5, _decay(ours), strict=True)
+        table.append((ours["stream"], ours["samples"], *(value for pair in pairs for value in pair)))
+    names = ("mean size", "packed", "points lost", "swing", "dictionary kB")
+    columns = ("stream", "samples", *(f"{name}, {whose}" for name in names for whose in ("thesis", "ours")))
+    return Sheet("table 6.2.1: one dictionary without replacement", columns, table, NOTES)
+
+
+def _decay(found: Mapping[str, Any]) -> tuple[float, ...]:
+    return found["mean"], found["packed"], found["begin"] - found["end"], found["swing"], found["kilobytes"]
 
 
 def _predicted(scale: ThesisScale, run: CellRunner, streams: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -185,38 +178,12 @@ def _by_stream(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]
     return {row["stream"]: row for row in rows if row["topology"] == "1:1"}
 
 
-def _distinct(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct column names: "ours" gets the name of the column before it.
-
-    >>> _distinct(("stream", "mean, thesis", "ours"))
-    ('stream', 'mean, thesis', 'mean, ours')
-    """
-    before = ["", *columns]
-    return tuple(before[n].replace("thesis", "ours") if name == "ours" else name for n, name in enumerate(columns))
-
-
 POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "ours, length known")
 
 
-def table_5_4_4(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
-    return _result_summary(scale, run, "table 5.4.4: bytes saved, all overhead included", 1, published.TABLE_5_4_4)
-
-
-def table_5_5_1(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
-    return _result_summary(scale, run, "table 5.5.1: bytes saved with batches of two", 2, published.TABLE_5_5_1)
-
-
-def table_b(number: str, scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
-    batch, saved = TABLES_B[number]
-    return _result_summary(scale, run, f"table {number}: bytes saved with batches of {batch}", batch, saved)
-
-
-APPENDIX = {number: partial(table_b, number) for number in TABLES_B}
-
-
-def _result_summary(
-    scale: ThesisScale, run: CellRunner, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]
-) -> Sheet:
+def policy_table(number: str, scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
+    """Return table 5.4.4, 5.5.1 or one of appendix B: all policies on all streams with batches of one size."""
+    batch, theirs, means = published.POLICY_TABLES[number]
     streams = scale.streams()
     rows = policy_rows(scale, run, streams, POLICIES, batch)
     shown, best = best_of(rows), best_published(rows)
@@ -224,14 +191,13 @@ def _result_summary(
     table: list[tuple[Any, ...]] = []
     for stream in streams:
         for policy in POLICIES:
-            number = theirs.get(policy, {}).get(THESIS_STREAMS.get(stream, ""))
+            saved = theirs.get(policy, {}).get(THESIS_STREAMS.get(stream, ""))
             found = [shown[stream, policy, name] for name in names]
             table.append(
-                (stream, policy, number, *(f["reduction"] for f in found), found[0]["dictionaries"], *_cpu(found[0]))
+                (stream, policy, saved, *(f["reduction"] for f in found), found[0]["dictionaries"], *_cpu(found[0]))
             )
         hindsight = [best[stream, name]["reduction"] for name in names]
         table.append((stream, "best published, in hindsight", None, *hindsight, None, None, None, None))
-    means = published.MEANS[batch]
     for policy in POLICIES:
         ours = [fmean(shown[stream, policy, name]["reduction"] for stream in streams) for name in names]
         table.append(("mean", policy, means.get(policy, (None,))[0], *ours, None, None, None, None))
@@ -243,7 +209,8 @@ def _result_summary(
         SIMILAR_STREAMS,
         STREAM_LENGTHS,
     )
-    return Sheet(title, columns, table, notes)
+    how = f" with batches of {batch}" if batch > 1 else ", all overhead included"
+    return Sheet(f"table {number}: bytes saved{how}", columns, table, notes)
 
 
 def _cpu(row: Mapping[str, Any]) -> tuple[float, float, float]:

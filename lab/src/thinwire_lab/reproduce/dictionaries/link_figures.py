@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,10 +23,8 @@ from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
     DELAYS,
     PARTIES,
-    PUBLISHING,
     RATES,
-    RECEIVING,
-    SpeedUps,
+    TWEET_LOADS,
     compare,
     delay_cells,
     thesis_cells,
@@ -40,6 +37,7 @@ from thinwire_lab.reproduce.dictionaries.policy_cells import (
     messages_of,
     run_cell,
 )
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import SpeedUps
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale, run_cells
 
 MEASURED_LIKE = ("DEBS json", "DEBS csv", "Gdax json")
@@ -59,10 +57,8 @@ def table_linger(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     notes: list[str] = []
     for stream in _streams(scale):
         deflated, with_dictionary = _computed(scale, run, stream)
-        verdict = "not measured with a broker: that needs the extra nats"
-        if find_spec("nats") is not None:
-            more, verdict = _measured(scale, stream, deflated, with_dictionary)
-            rows += more
+        measured, verdict = _measured(scale, stream, deflated, with_dictionary)
+        rows += measured
         notes.append(f"{stream}: {verdict}; computed, at {format_batch(crossing_batch(deflated, with_dictionary))}")
     title = "table linger: bytes per message by messages joined in a linger, at a real broker"
     return Sheet(title, COLUMNS, rows, (*notes, _thesis(), *COUNTED))
@@ -145,7 +141,7 @@ def figure_c_2(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
 def figure_delays(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     """Bandwidth by delay and jitter, which are fixed in the thesis; one publisher and one subscriber."""
     rates, delays = (RATES[::4], DELAYS[::2]) if scale.quick else (RATES, DELAYS)
-    cells = delay_cells(TWEETS, rates=rates, delays=delays, messages=LINK_FEW)
+    cells = delay_cells(rates, delays, LINK_FEW)
     found = run(compare, cells, _weight)
     columns = ("limits", "receiving", "publishing", "delivered", "plain ms", "dictionary ms")
     table = [(cell["limits"], *_ratios(row), *_halves(row)) for cell, row in zip(cells, found, strict=True)]
@@ -183,30 +179,22 @@ def figure_4_3_6(scale: ThesisScale, run: CellRunner, out: Path) -> Sheet:
     pictures = plots.bars(out / "figure-4.3.6", title, list(times), series, "seconds")
     notes = (f"thesis: about 40 % less time including the dictionary; here {saved:.0f} %", PHONE)
     return Sheet(
-        f"figure 4.3.6: {sent:,} messages on 2G",
-        ("transfer", "seconds"),
-        list(times.items()),
-        notes,
-        pictures,
+        f"figure 4.3.6: {sent:,} messages on 2G", ("transfer", "seconds"), list(times.items()), notes, pictures
     )
 
 
 def _faster(scale: ThesisScale, run: CellRunner, out: Path, number: str, role: str, rates: Sequence[str]) -> Sheet:
     """Speed-ups by publishers and subscribers, one map per bandwidth, beside the values of the thesis."""
-    cells = thesis_cells(
-        TWEETS,
-        rates=rates,
-        parties=PARTIES[::4] if scale.quick else PARTIES,
-        messages=LINK_FEW if scale.quick else LINK_MESSAGES,
-    )
+    parties, messages = (PARTIES[::4], LINK_FEW) if scale.quick else (PARTIES, LINK_MESSAGES)
+    cells = thesis_cells(rates, parties, messages)
     found = run(compare, cells, _weight)
     ours: dict[str, SpeedUps] = {rate: {} for rate in rates}
     table = []
     for cell, row in zip(cells, found, strict=True):
-        rate, parties = _rate(cell), (cell["publishers"], cell["subscribers"])
-        ours[rate][parties] = float(row[f"{role}_dictionary"])
-        theirs = (RECEIVING if role == "receiving" else PUBLISHING).get(rate, {}).get(parties)
-        table.append((rate, *parties, theirs, ours[rate][parties], row[f"{role}_deflate"]))
+        rate, ends = _rate(cell), (cell["publishers"], cell["subscribers"])
+        ours[rate][ends] = float(row[f"{role}_dictionary"])
+        theirs = published.SPEED_UPS[role].get(rate, {}).get(ends)
+        table.append((rate, *ends, theirs, ours[rate][ends], row[f"{role}_deflate"]))
     columns = ("bandwidth", "publishers", "subscribers", "dictionary, thesis", "dictionary, ours", "deflate, ours")
     notes = (_beside([row[3:5] for row in table]), WAITING, NO_DISK)
     title = f"figure {number}: speed-up of {role} over plain messages"
@@ -237,8 +225,7 @@ def _beside(pairs: Sequence[tuple[Any, ...]]) -> str:
 
 def _phone(messages: int, pace: float = 0.0, loads: Mapping[str, Sequence[float]] | None = None) -> Cell:
     """Return a cell with one publisher next to the broker and one subscriber on 2G; the publisher does not wait."""
-    plain = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
-    return {"publishers": 1, "subscribers": 1, "limits": PHONE, "loads": dict(loads or plain), "messages": messages,
+    return {"publishers": 1, "subscribers": 1, "limits": PHONE, "loads": loads or TWEET_LOADS, "messages": messages,
             "window": AHEAD, "pace": pace}  # fmt: skip
 
 

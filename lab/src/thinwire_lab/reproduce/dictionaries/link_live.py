@@ -14,6 +14,8 @@ from operator import itemgetter
 from time import perf_counter
 
 from thinwire.brokers.embedded import LOOPBACK
+from thinwire.brokers.nats.broker import connect
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.dictionaries import Codec
 from thinwire_lab.live.link_limits import Limits, read_limits
@@ -59,7 +61,9 @@ async def run_cell(cell: Cell, codec: Codec, messages: Sequence[bytes], port: in
         await direct.ensure_log(LOG, [f"{LOG}.>"])
         limits = read_limits(cell.limits)
         publishers = [await _client(opened, port, limits, place) for place in range(cell.publishers)]
-        await asyncio.gather(*(_first(publisher, place, cell.window) for place, publisher in enumerate(publishers)))
+        await asyncio.gather(
+            *(_publish_first_messages(publisher, place, cell.window) for place, publisher in enumerate(publishers))
+        )
         readers = [
             await (await _client(opened, port, limits, 1000 + place)).read(LOG, max_unacknowledged=cell.ahead)
             for place in range(cell.subscribers)
@@ -97,7 +101,7 @@ async def _run(
     readers: Sequence[LogReader],
     measurements: Measurements,
 ) -> float:
-    watch = asyncio.create_task(_watch(measurements))
+    watch = asyncio.create_task(_measure_lateness(measurements))
     start = perf_counter()
     shares = enumerate(cell.split(messages))
     parts = [_publish(cell, codec, share, publishers[index], index, measurements) for index, share in shares]
@@ -112,7 +116,7 @@ async def _run(
     return start
 
 
-async def _first(publisher: Broker, place: int, window: int) -> None:
+async def _publish_first_messages(publisher: Broker, place: int, window: int) -> None:
     """Publish one message per subject, because the first one of a publisher checks the last message before it."""
     await asyncio.gather(*(publisher.append(LOG, subject(place, lane), b"first") for lane in range(window)))
 
@@ -144,7 +148,7 @@ async def _receive(count: int, codec: Codec, reader: LogReader, measurements: Me
     measurements.received.append(perf_counter())
 
 
-async def _watch(measurements: Measurements) -> None:
+async def _measure_lateness(measurements: Measurements) -> None:
     while True:
         asleep = perf_counter()
         await asyncio.sleep(TICK)
@@ -157,9 +161,6 @@ async def _client(opened: AsyncExitStack, port: int, limits: Limits, seed: int) 
 
 
 async def _connected(opened: AsyncExitStack, port: int) -> Broker:
-    from thinwire.brokers.nats.broker import connect
-    from thinwire.brokers.nats.options import NatsOptions
-
     broker = await connect(f"nats://{LOOPBACK}:{port}", NatsOptions(connect_timeout=RUN_TIMEOUT))
     opened.push_async_callback(broker.close)
     return broker

@@ -109,7 +109,7 @@ class MessageOverhead:
     stored: bytes of the acknowledgement to the sender
     acknowledged: bytes of a receiver's acknowledgement, one for every `window // 4` messages
     pack, unpack: seconds of the sender and of a receiver
-    store: seconds of the relay; disk: bytes per second that the relay stores, None for no limit
+    store: seconds of the relay
     """
 
     published: int = 0
@@ -119,7 +119,6 @@ class MessageOverhead:
     pack: float = 0.0
     unpack: float = 0.0
     store: float = 0.0
-    disk: float | None = None
 
 
 class Relay:
@@ -130,12 +129,10 @@ class Relay:
         self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
-    def take(self, sender: LinkSender, size: int, begun: float) -> None:
+    def receive(self, sender: LinkSender, size: int, begun: float) -> None:
         """Receive a message."""
-        writing = size / self.overhead.disk if self.overhead.disk else 0.0
-        self.scheduler.at(
-            self._station.work(self.overhead.store + writing, self.scheduler.now), self._deliver, sender, size, begun
-        )
+        stored = self._station.work(self.overhead.store, self.scheduler.now)
+        self.scheduler.at(stored, self._deliver, sender, size, begun)
 
     def _deliver(self, sender: LinkSender, size: int, begun: float) -> None:
         sender.acknowledge(begun)
@@ -162,7 +159,7 @@ class LinkSender:
         pace: float = 0.0,
         seed: int = 0,
     ) -> None:
-        _check_positive(window=window)
+        _check_window(window)
         self.window, self.pace = window, pace
         self.finished = 0.0
         self.latencies: list[float] = []
@@ -187,7 +184,7 @@ class LinkSender:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
             due = self._start + self._sent * self.pace
             if due > self._scheduler.now:
-                self._wait(due)
+                self._wake_at(due)
                 return
             self._send(due if self.pace else self._scheduler.now)
 
@@ -195,9 +192,9 @@ class LinkSender:
         size, overhead = self._sizes[self._sent], self._relay.overhead
         self._sent += 1
         packed = self._processor.work(overhead.pack, self._scheduler.now)
-        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.take, self, size, begun)
+        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.receive, self, size, begun)
 
-    def _wait(self, due: float) -> None:
+    def _wake_at(self, due: float) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._scheduler.at(due, self._wake)
@@ -223,7 +220,7 @@ class LinkReceiver:
     def __init__(
         self, scheduler: EventScheduler, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0
     ) -> None:
-        _check_positive(window=window)
+        _check_window(window)
         self.window = window
         self.finished = 0.0
         self.latencies: list[float] = []
@@ -260,7 +257,6 @@ class LinkReceiver:
         self._send_waiting()
 
 
-def _check_positive(**counts: int) -> None:
-    for name, value in counts.items():
-        if value < 1:
-            raise ConfigError("must be 1 or more", **{name: value})
+def _check_window(window: int) -> None:
+    if window < 1:
+        raise ConfigError("must be 1 or more", window=window)

@@ -1,4 +1,4 @@
-"""Simulation of publishers and subscribers on limited links, and the published values for it.
+"""Simulation of publishers and subscribers on limited links.
 
 A cell has publishers and subscribers, each with its own link.
 
@@ -14,14 +14,6 @@ A grid of cells has JSON values as parameters and results, so that it runs on Sp
 >>> row, = grid([{"publishers": 13, "subscribers": 1, "limits": "bandwidth=1mbit,delay=50ms", "loads": loads}])
 >>> round(row["receiving_dictionary"], 1), round(row["publishing_dictionary"], 1)
 (3.1, 1.2)
-
-`RECEIVING` and `PUBLISHING` are the speed-ups with PREDICT that the thesis measured on Apache Pulsar (C. Doblander,
-2018), figures 5.5.3 and 5.5.4 and appendix C: 20,000 tweets, 50 ms one-way delay, publishers by subscribers. The maps
-for 64, 128 and 512 kbit, and most of those for publishers, cannot be read in the text; gaps in the others are runs that
-timed out.
-
->>> RECEIVING["1mbit"][13, 1], PUBLISHING["4mbit"][55, 21], (8, 13) in RECEIVING["1mbit"]
-(2.9, 1.3, False)
 """
 
 from __future__ import annotations
@@ -133,8 +125,8 @@ the delay, and by nothing that depends on bytes"""
 LOG = "limited"
 _NAME = "abcde"
 _BROKER = JetStream(stream=LOG, consumer=_NAME, sequence=1000, inbox="_INBOX.abcdefgh.100")
-_SEEDS = 1000
-"""number of publishers or subscribers with distinct seeds"""
+_RECEIVER_SEEDS = 1000
+"""seed of the first subscriber; publishers have smaller ones"""
 
 
 def subject(publisher: int, lane: int) -> str:
@@ -142,20 +134,19 @@ def subject(publisher: int, lane: int) -> str:
     return f"{LOG}.{publisher}.{lane}"
 
 
-def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None = None, seed: int = 0) -> LinkOutcome:
+def simulate(cell: Cell, load: Load, *, store: float = 0.0) -> LinkOutcome:
     """Simulate a cell.
 
-    store: seconds of the broker for each message; disk: bytes per second that it stores, None for no limit
+    store: seconds of the broker for each message
     """
     scheduler, limits = EventScheduler(), read_limits(cell.limits)
-    relay = Relay(scheduler, message_overhead(load, store, disk))
-    first = 2 * _SEEDS * seed
+    relay = Relay(scheduler, message_overhead(load, store))
     senders = [
-        LinkSender(scheduler, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
+        LinkSender(scheduler, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=place)
         for place, sizes in enumerate(cell.split(load.sizes))
     ]
     receivers = [
-        LinkReceiver(scheduler, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
+        LinkReceiver(scheduler, relay, limits, window=cell.ahead, seed=_RECEIVER_SEEDS + place)
         for place in range(cell.subscribers)
     ]
     for sender in senders:
@@ -169,7 +160,7 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
     )
 
 
-def message_overhead(load: Load, store: float = 0.0, disk: float | None = None) -> MessageOverhead:
+def message_overhead(load: Load, store: float = 0.0) -> MessageOverhead:
     """Return the overhead of NATS for messages of this load; subscribers acknowledge many messages at once."""
     payload = round(load.mean)
     traffic = _BROKER.traffic(subject(0, 0), payload)
@@ -182,7 +173,6 @@ def message_overhead(load: Load, store: float = 0.0, disk: float | None = None) 
         pack=load.pack,
         unpack=load.unpack,
         store=store,
-        disk=disk,
     )
 
 
@@ -197,29 +187,15 @@ MethodLoads = Mapping[str, Sequence[float]]
 """bytes of a message and seconds to pack and unpack it, by method; one method is "plain" """
 
 
-def compare(
-    publishers: int,
-    subscribers: int,
-    limits: str,
-    loads: MethodLoads,
-    *,
-    messages: int = 1000,
-    window: int = 1,
-    ahead: int = 256,
-    pace: float = 0.0,
-    store: float = 0.0,
-    disk: float | None = None,
-    seed: int = 0,
-) -> dict[str, float]:
-    """Compare all methods under the same limits.
+def compare(loads: MethodLoads, messages: int = 1000, **cell: Any) -> dict[str, float]:
+    """Compare all methods under the same limits. `cell`: other fields of `Cell`.
 
     `plain.receiving` and similar names are seconds. `receiving_dictionary` is the speed-up over plain messages until a
     subscriber has all messages, `publishing_...` that of a publisher, `delivered_...` that of the median message.
     """
-    cell = Cell(publishers, subscribers, limits, messages, window, ahead, pace)
+    common = Cell(messages=messages, **cell)
     found = {
-        method: simulate(cell, Load((round(size),), pack, unpack), store=store, disk=disk, seed=seed)
-        for method, (size, pack, unpack) in loads.items()
+        method: simulate(common, Load((round(size),), pack, unpack)) for method, (size, pack, unpack) in loads.items()
     }
     seconds = {f"{method}.{name}": value for method, one in found.items() for name, value in one.figures().items()}
     return seconds | {
@@ -244,8 +220,12 @@ def grid(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**cell, **compare(**cell)} for cell in cells]
 
 
+TWEET_LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
+"""the tweets of the thesis as a parameter of cells"""
+
+
 def thesis_cells(
-    loads: Mapping[str, Load] = TWEETS, *, rates: Sequence[str] = RATES, parties: Sequence[int] = PARTIES, **more: Any
+    rates: Sequence[str] = RATES, parties: Sequence[int] = PARTIES, messages: int = 1000
 ) -> list[dict[str, Any]]:
     """Return cells for publishers, subscribers and bandwidths with 50 ms one-way delay (figures 5.5.3, 5.5.4, appendix
     C).
@@ -256,15 +236,16 @@ def thesis_cells(
     810
     """
     return [
-        {"publishers": p, "subscribers": s, "limits": f"bandwidth={rate},delay=50ms", "loads": _plain(loads), **more}
+        {"publishers": p, "subscribers": s, "limits": f"bandwidth={rate},delay=50ms", "loads": TWEET_LOADS,
+         "messages": messages}
         for rate in rates
         for p in parties
         for s in parties
-    ]
+    ]  # fmt: skip
 
 
 def delay_cells(
-    loads: Mapping[str, Load] = TWEETS, *, rates: Sequence[str] = RATES, delays: Sequence[str] = DELAYS, **more: Any
+    rates: Sequence[str] = RATES, delays: Sequence[str] = DELAYS, messages: int = 1000
 ) -> list[dict[str, Any]]:
     """Return cells for bandwidths, delays and jitters, with one publisher and one subscriber.
 
@@ -272,95 +253,14 @@ def delay_cells(
     (150, 'bandwidth=64kbit,delay=1ms,jitter=0.2ms')
     """
     return [
-        {"publishers": 1, "subscribers": 1, "limits": _limits(rate, delay, share), "loads": _plain(loads), **more}
+        {"publishers": 1, "subscribers": 1, "limits": _limits(rate, delay, share), "loads": TWEET_LOADS,
+         "messages": messages}
         for rate in rates
         for delay in delays
         for share in JITTERS
-    ]
+    ]  # fmt: skip
 
 
 def _limits(rate: str, delay: str, share: float) -> str:
     jitter = f",jitter={share * float(delay.removesuffix('ms')):g}ms" if share else ""
     return f"bandwidth={rate},delay={delay}{jitter}"
-
-
-def _plain(loads: Mapping[str, Load]) -> dict[str, list[float]]:
-    return {method: [load.mean, load.pack, load.unpack] for method, load in loads.items()}
-
-
-SpeedUps = dict[tuple[int, int], float]
-"""speed-up by publishers and subscribers"""
-
-
-def _read(text: str) -> SpeedUps:
-    """Read rows from 55 publishers down to 1 and columns from 1 subscriber to 55; a dash is a missing value."""
-    rows = zip(reversed(PARTIES), text.strip().splitlines(), strict=True)
-    cells = {(p, s): value for p, row in rows for s, value in zip(PARTIES, row.split(), strict=True)}
-    return {parties: float(value) for parties, value in cells.items() if value != "-"}
-
-
-RECEIVING = {
-    "1mbit": _read("""
-        1.9 1.6 4 3.6 1.3 2.7 3.3 1.4 1.4
-        2.4 2.1 2.9 3.5 3.6 3.4 1.7 2.8 2.7
-        2.2 3.3 3.5 2.8 2.6 3.1 3.3 3.4 3.3
-        2.9 3.2 2.9 3 3 2.4 2.3 2.9 3.4
-        2.1 1.8 2.1 2 1.4 - 2.5 2.4 -
-        1.3 1.3 2 1.7 1.3 1.3 2 1.3 -
-        1.1 1.1 1 1.1 1.1 1.2 1.2 1.1 1.4
-        1.1 1.1 1 1.1 1.1 1.1 1.1 1.2 -
-        1.1 1.1 1.1 1.1 1.1 1 1.1 1.1 1.1"""),
-    "2mbit": _read("""
-        1.5 2 2.1 2.3 2.3 2.5 1.9 1.7 3.2
-        3 2.6 2.8 2.3 1.8 2.8 2 - 3.7
-        2.3 2.2 2.1 2.2 2.6 2.2 2.3 2.4 3.6
-        1.4 1.5 1.5 1.5 1.4 1.7 1.6 1.1 2
-        1.1 1.1 1.2 1.6 1.3 1.7 1.2 1.1 -
-        1.1 1 1.1 1 1.2 1.1 1.1 1.1 1.3
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1 1.1
-        1.1 1.1 1.1 1.1 1.1 1 1 1 1.1
-        1.1 1.1 1 1.1 1.1 1.1 1.1 1 1.1"""),
-    "4mbit": _read("""
-        1.4 1.8 0.99 2.3 2.7 1.8 2.5 1.5 2.5
-        1.6 1.8 1.6 3 2 1.8 2.2 2.8 2.6
-        1.1 1.2 1.1 1.1 1.4 0.96 1.3 1.2 2
-        1.1 1.1 1.1 1.1 1 1.4 1 1 1.2
-        1.1 1.2 1.1 1.2 1.4 1.2 1.1 1.1 1.1
-        1.1 1.1 1 1.1 1.1 1.1 1.1 0.99 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        0.95 1 1.1 1.1 1 1.1 1 1.1 1.1"""),
-    "8mbit": _read("""
-        0.99 1.2 1.6 1.8 1.6 1.3 1.8 1.3 1
-        0.95 0.94 1.2 1 0.92 1.6 0.94 1.3 1.4
-        1 1 1.1 1 1.1 1.2 1.2 1.3 1.2
-        1.1 1.1 1.1 1.1 1.1 1 1 1 1.1
-        1.2 1.1 0.98 1.1 1.1 1.1 1.1 1.2 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        1.1 1.1 1.1 1.1 1 1.1 1.1 1.1 1.1
-        1 1 1.1 1.1 1 1.1 1.1 1.1 1.1
-        1.1 1.1 0.99 1 1.1 1.1 1.1 1 1.3"""),
-    "16mbit": _read("""
-        1.2 0.91 0.85 0.94 0.93 0.92 1.2 1.5 1.6
-        1.1 0.96 0.98 1 0.99 1.3 0.91 1.3 1.1
-        1.1 1 1.1 1 1.1 0.96 1.1 0.96 1
-        1.1 1.2 1.1 1.1 1.2 1.1 1 1.1 1
-        1.1 1.2 1.1 1.1 1.2 1.1 1.1 1.1 1.1
-        1.1 1.2 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.2
-        1 1.1 1.1 1.1 1.1 1.1 1.1 1 1
-        1 1.1 1.1 1.1 1.1 1.1 1.1 1 1.1"""),
-}
-
-PUBLISHING = {
-    "4mbit": _read("""
-        0.89 1 0.98 1 0.93 1 1.3 0.98 0.99
-        1 1.1 1 0.97 1.1 1 1 0.96 1.1
-        1 1.1 1 1 1 1 0.98 1.1 1.1
-        1.1 1.1 1.1 1.1 1 1.1 1 1 1.1
-        1.1 1.2 1.1 1.2 1.1 1.1 1.2 1.1 1
-        1.2 1.1 1 1.1 1.1 1.1 1.1 0.97 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1 1.1
-        0.95 1 1.1 1.1 1 1.1 1 1.1 1.1"""),
-}

@@ -28,47 +28,30 @@ from typing import Any
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import Codec, Deflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies import CostBased, DictionaryPolicy, Keep, Prolong, Proposal, Replace
+from thinwire.dictionaries.policies import CostBased, DictionaryPolicy, Keep, Proposal, Replace
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, GuaranteeViolated
 from thinwire.wire import varint
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES, Account
 from thinwire_lab.reproduce.dictionaries.policies import Adaptive, FixedRate, Predict, SingleDict, fixed_rate, single
 
+ROLES = ("publishers", "subscribers", "sampler")
 MAX_DECISIONS = 1000
 """stored decisions, from the start"""
 
 
-@dataclass
-class Work:
-    """CPU seconds by role."""
-
-    publishers: float = 0.0
-    subscribers: float = 0.0
-    sampler: float = 0.0
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A proposal of a policy, with the number of messages before it."""
-
-    seen: int
-    proposal: Prolong | Replace
-
-    @property
-    def document(self) -> dict[str, Any]:
-        verb = type(self.proposal).__name__.lower()
-        return {"seen": self.seen, "decision": verb, "life": self.proposal.life, **self.proposal.why}
-
-
 @dataclass(eq=False)
 class Lane:
-    """A policy with its publishers and subscribers; without a policy all messages are deflated."""
+    """A policy with its publishers and subscribers; without a policy all messages are deflated.
+
+    cpu: processor seconds of publishers, subscribers and sampler
+    decisions: the first proposals of the policy, each with the number of messages before it
+    """
 
     policy: DictionaryPolicy | None
     account: Account = field(default_factory=Account)
-    work: Work = field(default_factory=Work)
-    decisions: list[Decision] = field(default_factory=list)
+    cpu: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ROLES, 0.0))
+    decisions: list[dict[str, Any]] = field(default_factory=list)
     dictionary: Dictionary | None = None
     codec: Codec = field(default_factory=Deflate)
 
@@ -88,8 +71,8 @@ class Lane:
                 "unpacking does not return the packed message", codec=codec.name, seen=self.account.messages
             )
         self.account.add_messages(len(messages), plain, sum(map(len, packed)))
-        self.work.publishers += sent - start
-        self.work.subscribers += arrived - sent
+        self.cpu["publishers"] += sent - start
+        self.cpu["subscribers"] += arrived - sent
         if self.policy is not None:
             self._sample(self.policy, messages)
 
@@ -97,14 +80,15 @@ class Lane:
         start = process_time()
         policy.offer_all(messages)
         proposal = policy.propose()
-        self.work.sampler += process_time() - start
+        self.cpu["sampler"] += process_time() - start
         self._apply(proposal)
 
     def _apply(self, proposal: Proposal) -> None:
         if isinstance(proposal, Keep):
             return
         if len(self.decisions) < MAX_DECISIONS:
-            self.decisions.append(Decision(self.account.messages, proposal))
+            about = {"seen": self.account.messages, "decision": type(proposal).__name__.lower()}
+            self.decisions.append({**about, "life": proposal.life, **proposal.why})
         if isinstance(proposal, Replace):
             self._use(proposal.dictionary)
 
@@ -247,7 +231,7 @@ def _joined(messages: Iterable[bytes], batch: int) -> Iterator[tuple[list[bytes]
 
 
 def _row(lane: Lane, topology: Topology, messages: int) -> Row:
-    account, work = lane.account, lane.work
+    account = lane.account
     return {
         "topology": topology.name,
         "mean size": account.plain / max(messages, 1),
@@ -255,8 +239,6 @@ def _row(lane: Lane, topology: Topology, messages: int) -> Row:
         "reduction": account.reduction(topology),
         "dictionaries": account.dictionaries,
         "dictionary bytes": account.dictionary_bytes,
-        "cpu publishers": work.publishers,
-        "cpu subscribers": work.subscribers,
-        "cpu sampler": work.sampler,
-        "decisions": [decision.document for decision in lane.decisions],
+        **{f"cpu {role}": seconds for role, seconds in lane.cpu.items()},
+        "decisions": lane.decisions,
     }

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from thinwire.analysis.analysis_run import CellRunner
-from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import dictionary_figures as figures
 from thinwire_lab.reproduce.dictionaries import dictionary_tables as tables
 from thinwire_lab.reproduce.dictionaries import link_figures as links
-from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLES_B
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import POLICY_TABLES
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
+from thinwire_lab.reproduce.experiment import select
 
 Maker = Callable[[ThesisScale, CellRunner, Path], Sheet]
 
@@ -36,12 +36,12 @@ TABLES: dict[str, Item] = {
     "5.2.1": Item("share of a dictionary in use, by its size", tables.table_5_2_1),
     "5.4.2": Item("similarity of messages (NSim)", tables.table_5_4_2),
     "5.4.3": Item("dictionaries of Predict, and its error", tables.table_5_4_3),
-    "5.4.4": Item("all policies: bytes saved and CPU, three topologies", tables.table_5_4_4),
-    "5.5.1": Item("all policies with batches of two messages: bytes saved and CPU", tables.table_5_5_1),
     "6.2.1": Item("decay of a dictionary that is never replaced", tables.table_6_2_1),
     **{
-        number: Item(f"all policies with batches of {TABLES_B[number].batch} messages: bytes saved and CPU", make)
-        for number, make in tables.APPENDIX.items()
+        number: Item(
+            f"all policies, {batch} messages in a batch: bytes saved and CPU", partial(tables.policy_table, number)
+        )
+        for number, (batch, _, _) in POLICY_TABLES.items()
     },
     "formats": Item("the same rows as CSV, JSON, XML and Protocol Buffers", tables.table_formats),
     "linger": Item("batches of a linger against dictionaries, at a real broker", links.table_linger),
@@ -80,15 +80,4 @@ def select_items(table: str | None = None, figure: str | None = None) -> list[tu
     >>> [name for name, _ in select_items(table="5.4.4")], len(select_items()) == len(TABLES) + len(FIGURES)
     (['table 5.4.4'], True)
     """
-    if table is None and figure is None:
-        kinds = [("table", TABLES), ("figure", FIGURES)]
-        return [(f"{kind} {number}", item) for kind, items in kinds for number, item in items.items()]
-    selected = [("table", table, TABLES), ("figure", figure, FIGURES)]
-    return [(f"{kind} {number}", _find(kind, number, items)) for kind, number, items in selected if number is not None]
-
-
-def _find(kind: str, number: str, items: dict[str, Any]) -> Item:
-    if number not in items:
-        raise ConfigError(f"unknown {kind}", **{kind: number}, choose_from=sorted(items))
-    item: Item = items[number]
-    return item
+    return list(select(TABLES, FIGURES, table, figure).items())

@@ -41,7 +41,7 @@ def current_lifetime(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def lifetime_error(lifetimes: Lifetimes) -> float | None:
-    """Return the mean lifetime_error in per cent of the actual lifetime; None if no dictionary was replaced.
+    """Return the mean error of expected lifetimes in per cent of the actual ones; None if no dictionary was replaced.
 
     >>> lifetime_error([(1000, 2000), (900, 1000)])
     30.0

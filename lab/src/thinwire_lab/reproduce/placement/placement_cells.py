@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thinwire.analysis.analysis_run import CellRunner
 from thinwire.edge.placement_files import read_model
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
@@ -26,9 +27,8 @@ from thinwire.placement.heuristics import Shared, first_fit
 from thinwire.placement.load_balance import balanced
 from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import with_margin
-from thinwire_lab.placement.model_scores import fitted, outcome, score
+from thinwire_lab.placement.model_scores import r_squared, score, simulate_placement
 from thinwire_lab.placement.model_training import (
-    Sweep,
     TrainedModels,
     in_process,
     simulate_runs,
@@ -46,14 +46,14 @@ FRESH = 100
 
 
 def accuracy(
-    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = in_process
+    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: CellRunner = in_process
 ) -> Mapping[str, Any]:
     """Score both models on other runs of `together` topics, with the ceiling."""
     repeats = [simulate_runs(fresh, (together,), seed + FRESH, sweep, repeat)[together] for repeat in range(reruns + 1)]
     ceiling = np.mean([logs(repeat) for repeat in repeats[1:]], axis=0)
     found = {"ours": score(both.ours, repeats[0]), "published": score(both.published, repeats[0])}
     figures = {f"{name} {what}": value for name, s in found.items() for what, value in s._asdict().items()}
-    return {**figures, "ceiling": fitted(logs(repeats[0]), np.asarray(ceiling))}
+    return {**figures, "ceiling": r_squared(logs(repeats[0]), np.asarray(ceiling))}
 
 
 def unknown_host(
@@ -76,7 +76,7 @@ def unknown_host(
             # spread over the numbers of topics
             known = calibrated(model, known, [_reference(run) for run in some[:: max(1, len(some) // count)][:count]])
         predicted = [np.log(model.p90(run.topics, known)) for run in later]
-        found[count] = fitted(logs(later), np.concatenate(predicted))
+        found[count] = r_squared(logs(later), np.concatenate(predicted))
     return found
 
 
@@ -100,11 +100,11 @@ def request(kind: str, n: int, seed: int) -> list[TopicLoad]:
     """
     if kind not in CLASSES:
         raise ConfigError("unknown request class", field="kind", value=kind, choose_from=CLASSES)
-    dice = np.random.Generator(np.random.PCG64([seed, n]))
+    rng = np.random.Generator(np.random.PCG64([seed, n]))
     if kind == "skew":
-        return skewed_topics(n, dice)
+        return skewed_topics(n, rng)
     low, high, spare = RANGES[kind]
-    return random_topics(n, dice, low=low, high=high, spare=spare)
+    return random_topics(n, rng, low=low, high=high, spare=spare)
 
 
 Models = Mapping[str, Any]
@@ -146,7 +146,7 @@ def placement(
     except ConfigError as problem:
         return {"hosts": None, "gave up": str(problem)}
     figures = {"bound": bound, "solver_seconds": time.process_time() - started, "split": len(topics) - n}
-    return {**outcome(placed, topics, Host(), seed, REPEATS)._asdict(), **figures}
+    return {**simulate_placement(placed, topics, Host(), seed, REPEATS)._asdict(), **figures}
 
 
 @cache
@@ -224,7 +224,9 @@ class PlacementExperiment:
     data: folder with measured runs (`edge-runs.json`) or those of the authors; None: only simulated figures
     """
 
-    def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = in_process, data: Path | None = None) -> None:
+    def __init__(
+        self, scale: PlacementScale, out: Path, sweep: CellRunner = in_process, data: Path | None = None
+    ) -> None:
         self.scale, self.out, self.sweep, self.data = scale, out, sweep, data
 
     @cached_property

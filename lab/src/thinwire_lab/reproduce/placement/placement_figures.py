@@ -4,9 +4,8 @@ The published training set is not public. The published method and ours are both
 simulated runs.
 
 Figure 1: sensitivity of the p90 of a topic, alone and with other topics. Table I and figure 2: accuracy of models, and
-    learning
-curves. Figures 3 and 4: placements by the published heuristics and by ours, six measures. Measured figures use runs of
-the load harness and the file that the authors released.
+learning curves. Figures 3 and 4: placements by the published heuristics and by ours, six measures. Measured figures use
+runs of the load harness and the file that the authors released.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.errors import ConfigError
 from thinwire.placement import Host, LatencyModel, TopicLoad
 from thinwire.placement.hosts import columns
-from thinwire_lab.placement.calibration import Calibration, Closeness, calibrate
+from thinwire_lab.placement.calibration import Calibration, calibrate
 from thinwire_lab.placement.latency_model_training import fit_monotone_model
 from thinwire_lab.placement.measured_runs import MeasuredRun
-from thinwire_lab.placement.model_scores import fitted, score
+from thinwire_lab.placement.model_scores import r_squared, score
 from thinwire_lab.placement.model_training import SIZES, simulate_runs
 from thinwire_lab.placement.published_model import fit_polynomial, fit_published_network, inputs_of
 from thinwire_lab.placement.queue_simulator import INTERVALS, LABELS, SUSTAINED, HostRun, logs, random_topics, simulate
 from thinwire_lab.placement.run_files import RUNS, read_runs
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, lines
+from thinwire_lab.reproduce.experiment import select
 from thinwire_lab.reproduce.placement.placement_cells import FRESH, PlacementExperiment, accuracy
 
 SOLVERS = ("first-fit", "hybrid", "largest-sets", "ours")
@@ -110,7 +109,7 @@ def _drawn(experiment: PlacementExperiment, stem: str, title: str, rows: list[tu
     return pictures
 
 
-RELEASED = Path("edgent", "pubsub_p90_by_publishers_subscribers.csv")
+RELEASED_RUNS = Path("edgent", "pubsub_p90_by_publishers_subscribers.csv")
 MOST_ROWS = 100_000
 RUN_COLUMNS = ("topics", "messages/s", "ms per message", "publishers", "subscribers", "p90 ms", "lowest", "highest",
                "runs", "disturbed")  # fmt: skip
@@ -123,11 +122,11 @@ def measured(experiment: PlacementExperiment) -> Iterator[Sheet]:
     folder = experiment.data
     if folder is None:
         return
-    if (folder / RELEASED).exists():
-        yield _subscribers(folder / RELEASED)
+    if (folder / RELEASED_RUNS).exists():
+        yield _subscribers(folder / RELEASED_RUNS)
     if (folder / RUNS).exists():
         runs = read_runs(folder / RUNS)
-        yield _runs(runs)
+        yield Sheet("figure 1, measured here: the first topic of every configuration", RUN_COLUMNS, run_rows(runs))
         if len({run.configuration for run in runs if not run.disturbed}) >= MIN_CONFIGURATIONS:
             yield _calibration(calibrate(runs))
 
@@ -142,11 +141,6 @@ def _subscribers(path: Path) -> Sheet:
     rows: list[tuple[Any, ...]] = [(n, round(median(found[n]), 1), len(found[n])) for n in sorted(found)]
     title = "figure 1a, measured by the authors: one publisher, no processing"
     return Sheet(title, ("subscribers", "p90 ms", "runs"), rows, ("released without a description of the machine",))
-
-
-def _runs(runs: list[MeasuredRun]) -> Sheet:
-    title = "figure 1, measured here: the first topic of every configuration"
-    return Sheet(title, RUN_COLUMNS, run_rows(runs))
 
 
 def run_rows(runs: Sequence[MeasuredRun]) -> list[tuple[Any, ...]]:
@@ -169,14 +163,13 @@ def _row(runs: list[MeasuredRun]) -> tuple[Any, ...]:
 def _calibration(found: Calibration) -> Sheet:
     host = found.host
     fitted = f"speed {host.speed:.3g}, contention {host.contention:.3g}, {1000 * host.overhead:.3g} ms overhead"
-    both = (("fitted to", found.seen), ("held out", found.fresh))
-    rows = [_close(name, close) for name, close in both if close is not None]
+    rows = [
+        (name, close.runs, close.topics, close.fit, 100 * close.off, 100 * close.worst)
+        for name, close in (("fitted to", found.seen), ("held out", found.fresh))
+        if close is not None
+    ]
     columns = ("runs", "count", "topics", "R2(log)", "mean error %", "largest error %")
     return Sheet(f"the simulator fitted to measured runs: {fitted}", columns, rows)
-
-
-def _close(name: str, close: Closeness) -> tuple[Any, ...]:
-    return name, close.runs, close.topics, close.fit, 100 * close.off, 100 * close.worst
 
 
 ACCURACY = {1: 0.97, 2: 0.972, 3: 0.976, 4: 0.984, 5: 0.951, 6: 0.968}
@@ -194,13 +187,14 @@ def table_1(experiment: PlacementExperiment) -> Iterator[Sheet]:
     for k in SIZES:
         found = accuracy(experiment.both, k, scale.fresh, scale.reruns, sweep=experiment.sweep)
         rows.append((k, ACCURACY[k], *(round(found[name], 4) for name in MODEL_FIGURES)))
-    names = ("topics", "published accuracy", "their method, R2(log)", "ours", "mean of reruns",
-             "published: late accepted", "ours", "published: timely rejected", "ours")  # fmt: skip
+    names = ("topics", "published accuracy", "their method, R2(log)", "ours, R2(log)", "mean of reruns",
+             "published: late accepted", "ours: late accepted", "published: timely rejected",
+             "ours: timely rejected")  # fmt: skip
     notes = (
         "the published accuracy is not defined and the runs are not public: the first column cannot be compared",
         f"{scale.runs} runs per size for training, {scale.fresh} for the test, {scale.reruns} repetitions",
     )
-    yield Sheet("table I, simulated", _distinct(names), rows, notes)
+    yield Sheet("table I, simulated", names, rows, notes)
 
 
 def curves(experiment: PlacementExperiment) -> Iterator[Sheet]:
@@ -215,9 +209,9 @@ def _polynomial(experiment: PlacementExperiment) -> Sheet:
     runs = simulate_runs(min(POINTS, experiment.scale.runs), (1,), 11, experiment.sweep)[1]
     cut = 6 * len(runs) // 10
     model = fit_polynomial(runs[:cut])
-    fits = [round(fitted(logs(part), model.predict(inputs_of(part)[:, :2])), 4) for part in (runs[:cut], runs[cut:])]
+    fits = [round(r_squared(logs(part), model.predict(inputs_of(part)[:, :2])), 4) for part in (runs[:cut], runs[cut:])]
     rows = [(len(runs), 0.975, fits[0], 0.97, fits[1])]
-    names = ("runs", "published in training", "simulated", "published in test", "simulated ")
+    names = ("runs", "published in training", "simulated in training", "published in test", "simulated in test")
     return Sheet("figure 2a, simulated: the polynomial for a single topic", names, rows)
 
 
@@ -247,7 +241,7 @@ def _curve(experiment: PlacementExperiment, letter: str, k: int) -> Sheet:
     for share in TRAINING_SHARES:
         runs = training[: max(10, int(share * scale.runs))]
         network, ours = fit_published_network(runs, k), fit_monotone_model(runs, fresh)
-        fits = [fitted(logs(part), network.predict(inputs_of(part))) for part in (runs, fresh)]
+        fits = [r_squared(logs(part), network.predict(inputs_of(part))) for part in (runs, fresh)]
         fits += [score(ours, part).fit for part in (runs, fresh)]
         rows.append((len(runs), *(round(fit, 4) for fit in fits)))
     names = ("runs", "published, training", "published, test", "ours, training", "ours, test")
@@ -260,11 +254,6 @@ def _curve(experiment: PlacementExperiment, letter: str, k: int) -> Sheet:
 def _predict_latencies(model: LatencyModel, runs: Sequence[HostRun]) -> Any:
     host = runs[0].host
     return model.logs(*columns([run.topics for run in runs], host), host).ravel()
-
-
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct column names: equal ones get trailing blanks."""
-    return tuple(name + " " * names[:index].count(name) for index, name in enumerate(names))
 
 
 LOAD_SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1)
@@ -286,7 +275,7 @@ def _background(experiment: PlacementExperiment) -> Sheet:
     rows = []
     for n in range(9):
         others = [TopicLoad(f"b{number}", 10, BUSY) for number in range(n)]
-        rows.append((n, {0: 72, 8: 180}.get(n), _whole(_p90([TopicLoad("t", 1, BUSY), *others], experiment))))
+        rows.append((n, {0: 72, 8: 180}.get(n), round(1000 * _p90([TopicLoad("t", 1, BUSY), *others], experiment))))
     note = "published: 72 to 180 ms with 200 subscribers; simulated without the cost of subscribers"
     columns = ("background topics", "published p90 ms", "simulated p90 ms")
     return Sheet("figure 1b, simulated: 1 message/s of 50 ms with topics of 10 messages/s", columns, rows, (note,))
@@ -329,10 +318,6 @@ def _sustained(interval: float, background: list[TopicLoad], experiment: Placeme
     return low
 
 
-def _whole(seconds: float) -> int:
-    return round(1000 * seconds)
-
-
 Maker = Callable[[PlacementExperiment], Iterator[Sheet]]
 
 TABLES: dict[str, tuple[Maker, ...]] = {"I": (table_1,)}
@@ -350,13 +335,4 @@ def chosen(table: str | None = None, figure: str | None = None) -> dict[str, tup
     >>> list(chosen(table="I")), list(chosen(figure="3")), len(chosen())
     (['table I'], ['figure 3'], 4)
     """
-    if table is None and figure is None:
-        return {f"figure {number}": makers for number, makers in FIGURES.items()}
-    selected = (("table", table, TABLES), ("figure", figure, FIGURES))
-    return {f"{kind} {number}": _found(kind, number, known) for kind, number, known in selected if number is not None}
-
-
-def _found(kind: str, number: str, known: dict[str, tuple[Maker, ...]]) -> tuple[Maker, ...]:
-    if number not in known:
-        raise ConfigError(f"unknown {kind}", **{kind: number}, choose_from=sorted(known))
-    return known[number]
+    return select(TABLES if table is not None else {}, FIGURES, table, figure)

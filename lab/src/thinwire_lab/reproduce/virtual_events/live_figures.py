@@ -20,8 +20,8 @@ from itertools import islice
 from typing import Any
 
 import thinwire as tw
+from thinwire import Bus, Subscription
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Bus, Subscription
 from thinwire.clock import VirtualClock
 from thinwire.demo import building
 from thinwire.errors import GuaranteeViolated

@@ -1,14 +1,12 @@
 """Figures of the virtual events paper on the generated building.
 
 Figures 5 and 6: bytes in several formats and at four stages, without a broker; `live_figures` measures figure 6 with
-    the running
-system. A million events take as many megabytes as one event takes bytes, so the published megabytes are compared with
-our bytes per event.
+the running system. A million events take as many megabytes as one event takes bytes, so the published megabytes are
+compared with our bytes per event.
 
 Figure 7: processor time and memory of all processes over time, beside plain JSON. The processes are a publisher, the
-    broker and
-a subscriber (ours also has the registry), with the generated building at a fixed rate. Bytes stored at the broker,
-which the paper states without a figure, are added.
+broker and a subscriber (ours also has the registry), with the generated building at a fixed rate. Bytes stored at the
+broker, which the paper states without a figure, are added.
 
 `Changes` is the published reduction: a property is sent exactly if it differs from the last sent value by more than its
 tolerance.

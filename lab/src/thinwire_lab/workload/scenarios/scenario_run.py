@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack, aclosing
 from itertools import islice
 from typing import Any
 
-from thinwire.client import Bus, Publisher
+from thinwire import Bus, Publisher
 from thinwire.codec import EventsMissed
 from thinwire.ledger import Histogram, Row, RowTally
 from thinwire.schema import Event, flatten

@@ -15,7 +15,7 @@ Algorithm 4.1 prints the inverse of the share saved; here it is 1 - packed/plain
 time to pay off and not defined; it is interpreted as the previous wait, so that a good dictionary is compared less and
 less often. The numbers of publishers and subscribers are not used.
 
-Without a clock all times are in messages: the rate is then the mean size of a message.
+Times are in messages, so the rate is the mean size of a message.
 
 `multiplier` chooses the size of a dictionary (algorithm 5.1 of the thesis). It fits BR over the multiplier by a
 second-order polynomial and increases the size in whole multiples of the mean message until one more gains less than 3
@@ -32,7 +32,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.clock import Clock
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.policy import (
@@ -61,7 +60,6 @@ class Adaptive(SequentialPolicy):
     """Replaces a dictionary if a new one saves enough more bytes; compares less often while the dictionary stays good.
 
     gain: points of BR that a new dictionary must gain
-    clock: with it, lives are in seconds and the rate is in bytes per second; without it both are in messages
     train: trainer of dictionaries
 
     >>> policy = Adaptive(gain=2)
@@ -74,14 +72,12 @@ class Adaptive(SequentialPolicy):
 
     name = "adaptive"
 
-    def __init__(self, gain: float = 1.0, clock: Clock | None = None, train: Trainer = zstd_3) -> None:
+    def __init__(self, gain: float = 1.0, train: Trainer = zstd_3) -> None:
         self.gain = gain
-        self.clock = clock
         self.train = train
         self._history = History(FIRST)
         self._seen = 0
-        self._since = self._now()
-        self._started = self._since
+        self._since = 0
         self._wait = 0.0
         self._gains = 0
         self._growths = 0
@@ -92,7 +88,7 @@ class Adaptive(SequentialPolicy):
         self._history.add(message)
 
     def propose(self) -> Proposal:
-        if self._seen < FIRST or self._now() - self._since < self._wait:
+        if self._seen < FIRST or self._seen - self._since < self._wait:
             return KEEP
         return self._first() if self._dictionary is None else self._compare()
 
@@ -116,7 +112,7 @@ class Adaptive(SequentialPolicy):
         self._schedule(2 * self._wait)
         if self._growths < MAX_GROWTHS:
             self._grow()
-        return Prolong(self._messages(self._wait), {**numbers, **self._settings()})
+        return Prolong(_messages(self._wait), {**numbers, **self._settings()})
 
     def _train(self) -> Dictionary | None:
         return self.train(self._history.last(self._length), round(self._multiplier * self._history.mean))
@@ -125,11 +121,11 @@ class Adaptive(SequentialPolicy):
         self._dictionary = made
         self._schedule(wait)
         facts = {**numbers, "time to amortise": self._amortised(made), **self._settings()}
-        return Replace(made, self._messages(wait), facts)
+        return Replace(made, _messages(wait), facts)
 
     def _schedule(self, wait: float) -> None:
         self._wait = wait
-        self._since = self._now()
+        self._since = self._seen
 
     def _grow(self) -> None:
         self._growths += 1
@@ -149,20 +145,11 @@ class Adaptive(SequentialPolicy):
 
     def _amortised(self, made: Dictionary) -> float:
         saved = max((made.facts.ratio if made.facts else 0.0) / 100, LEAST_SAVED)
-        return len(made.content) / max(self._rate * saved, 1e-9)
+        return len(made.content) / max(self._history.mean * saved, 1e-9)
 
-    @property
-    def _rate(self) -> float:
-        """Bytes per second, or bytes per message."""
-        elapsed = self._now() - self._started
-        return self._history.mean * (self._seen / elapsed if elapsed > 0 else 1.0)
 
-    def _messages(self, wait: float) -> int:
-        """Return a wait in messages, at the present rate."""
-        return max(1, round(wait * self._rate / max(self._history.mean, 1e-9)))
-
-    def _now(self) -> float:
-        return float(self._seen) if self.clock is None else self.clock.now()
+def _messages(wait: float) -> int:
+    return max(1, round(wait))
 
 
 SIZE_MULTIPLIERS = (0.5, 1, 2, 3, 5, 8, 13, 21)
@@ -173,7 +160,7 @@ LEAST_GAIN = 3.0
 
 def multiplier(trials: Sequence[tuple[float, float]]) -> int:
     """Return the size, in mean messages, at which one more gains less than 3 points; `trials` are (multiplier, BR)."""
-    curve = fitted(trials)
+    curve = fit_parabola(trials)
     previous, size, largest = 0.0, 0, max((tried for tried, _ in trials), default=1.0)
     while size <= largest:
         size += 1
@@ -184,10 +171,10 @@ def multiplier(trials: Sequence[tuple[float, float]]) -> int:
     return size
 
 
-def fitted(trials: Sequence[tuple[float, float]]) -> list[float]:
+def fit_parabola(trials: Sequence[tuple[float, float]]) -> list[float]:
     """Return the coefficients of the parabola, highest power first; of a line or a constant for too few trials.
 
-    >>> [round(c, 6) for c in fitted([(0, 1.0), (1, 3.0), (2, 9.0)])]
+    >>> [round(c, 6) for c in fit_parabola([(0, 1.0), (1, 3.0), (2, 9.0)])]
     [2.0, 0.0, 1.0]
     """
     if not trials:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
@@ -31,7 +31,6 @@ class FixedRate(SequentialPolicy):
 
     multipliers: sizes of the dictionaries, as multiples of the mean message
     histories: numbers of messages that the dictionaries are trained on
-    train: trainer of dictionaries
     """
 
     name = "fixed rate"
@@ -41,12 +40,10 @@ class FixedRate(SequentialPolicy):
         every: int = 7500,
         multipliers: Sequence[float] = MULTIPLIERS,
         histories: Sequence[int] = HISTORIES,
-        train: Trainer = zstd_3,
     ) -> None:
         self.every = every
         self.multipliers = multipliers
         self.histories = histories
-        self.train = train
         self._history = History(max(histories))
         self._seen = 0
         self._due = min(every, histories[0])
@@ -63,7 +60,7 @@ class FixedRate(SequentialPolicy):
         history_step, size_step = steps(self._made // GROW_AFTER)
         history = _at(self.histories, history_step)
         multiplier = _at(self.multipliers, size_step)
-        made = self.train(self._history.last(history), round(multiplier * self._history.mean))
+        made = zstd_3(self._history.last(history), round(multiplier * self._history.mean))
         if made is None:
             return KEEP
         self._made += 1

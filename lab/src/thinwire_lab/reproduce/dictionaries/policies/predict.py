@@ -50,11 +50,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import sqrt
 from typing import Literal
 
 import numpy as np
+from pydivsufsort import divsufsort, kasai  # type: ignore[import-untyped]
 
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import codec_of
@@ -67,11 +66,9 @@ from thinwire.dictionaries.policies.policy import (
     Reasons,
     Replace,
     SequentialPolicy,
-    Trainer,
     latest,
 )
 from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
-from thinwire.errors import MissingExtra
 from thinwire_lab.reproduce.dictionaries.policies.adaptive import SIZE_MULTIPLIERS, multiplier
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction, zstd_3
 
@@ -109,82 +106,64 @@ TEXT = 1 << 16
 _SEPARATOR = b"\n"
 
 
-@dataclass(frozen=True)
-class SubstringScore:
-    """Scores of one substring: the latest, their number, their sum and the sum of their squares."""
-
-    score: float
-    times: int
-    total: float
-    squares: float
-
-    def with_score(self, score: float) -> SubstringScore:
-        return SubstringScore(score, self.times + 1, self.total + score, self.squares + score * score)
-
-    @property
-    def deviation(self) -> float:
-        mean = self.total / self.times
-        return sqrt(max(0.0, self.squares / self.times - mean * mean))
-
-
 class Repository:
-    """Substrings of a stream with their scores."""
+    """Substrings of a stream with all their scores, the latest last."""
 
     def __init__(self) -> None:
-        self._tracks: dict[bytes, SubstringScore] = {}
+        self._found: dict[bytes, tuple[float, ...]] = {}
 
     @property
     def scores(self) -> dict[bytes, float]:
-        return {text: track.score for text, track in self._tracks.items()}
+        """The latest score of each substring."""
+        return {text: scores[-1] for text, scores in self._found.items()}
 
     def take(self, found: Mapping[bytes, float]) -> None:
         """Add substrings with their scores."""
         for text, value in found.items():
-            holders = [stored for stored in self._tracks if text in stored and stored != text]
+            holders = [stored for stored in self._found if text in stored and stored != text]
             if holders:
                 self.demerge(text, value, holders)
             else:
                 self.put(text, value)
-        best = sorted(self._tracks, key=lambda text: -self._tracks[text].score)[:MAX_STORED]
-        self._tracks = {text: self._tracks[text] for text in best}
+        best = sorted(self._found, key=lambda text: -self._found[text][-1])[:MAX_STORED]
+        self._found = {text: self._found[text] for text in best}
 
     def put(self, text: bytes, value: float) -> None:
         """Add a substring, or the score of an existing one."""
-        track = self._tracks.get(text)
-        self._tracks[text] = track.with_score(value) if track else SubstringScore(value, 1, value, value * value)
+        self._found[text] = (*self._found.get(text, ()), value)
 
     def demerge(self, text: bytes, value: float, holders: Sequence[bytes]) -> None:
         """Split longer substrings at this one; the rests keep their scores."""
         for holder in holders:
-            track = self._tracks.pop(holder)
-            self._tracks.setdefault(text, track)
+            scores = self._found.pop(holder)
+            self._found.setdefault(text, scores)
             for rest in holder.split(text):
                 if len(rest) >= SHORTEST:
-                    self._tracks.setdefault(rest, track)
+                    self._found.setdefault(rest, scores)
         self.put(text, value)
 
     @property
     def features(self) -> tuple[float, float]:
         """Return the mean standard deviation of the scores, and the mean score."""
-        tracks = self._tracks.values()
-        count = max(len(tracks), 1)
-        return sum(t.deviation for t in tracks) / count, sum(t.score for t in tracks) / count
+        count = max(len(self._found), 1)
+        deviations = sum(float(np.std(scores)) for scores in self._found.values())
+        return deviations / count, sum(self.scores.values()) / count
 
 
-def score(text: bytes, times: int) -> float:
-    """Return the score of a substring that occurs this often.
+def score(length: int, times: int) -> float:
+    """Return the score of a substring of this length that occurs this often.
 
-    >>> score(b"abcdef", 10), score(b"abc", 10)
+    >>> score(6, 10), score(3, 10)
     (5.0, 0.0)
     """
-    return times * max(0, len(text) - 3) / len(text)
+    return times * max(0, length - 3) / length
 
 
 def substrings(messages: Sequence[bytes], most: int = MAX_STORED) -> dict[bytes, float]:
     """Return the best substrings that occur more than once, none inside another, with their scores."""
     text = _SEPARATOR.join(messages)[-TEXT:]
     # Equal text at many offsets gives many candidates: four times the required number is enough.
-    candidates = sorted(_repeats(text), key=lambda found: (-_worth(found), found))[: 4 * most]
+    candidates = sorted(_repeats(text), key=lambda found: (-score(*found[:2]), found))[: 4 * most]
     chosen: dict[bytes, float] = {}
     for length, times, at in candidates:
         part = text[at : at + length]
@@ -193,13 +172,8 @@ def substrings(messages: Sequence[bytes], most: int = MAX_STORED) -> dict[bytes,
             and _SEPARATOR not in part
             and not any(part in other or other in part for other in chosen)
         ):
-            chosen[part] = score(part, times)
+            chosen[part] = score(length, times)
     return chosen
-
-
-def _worth(found: tuple[int, int, int]) -> float:
-    length, times, _ = found
-    return times * (length - 3) / length
 
 
 def _repeats(text: bytes) -> Iterator[tuple[int, int, int]]:
@@ -219,10 +193,6 @@ def _sorted_suffixes(text: bytes) -> tuple[list[int], list[int]]:
     """Return the sorted suffixes, and the length of the prefix that each shares with the next."""
     if len(text) < 2 * SHORTEST:
         return [], []
-    try:
-        from pydivsufsort import divsufsort, kasai  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("the policy predict needs a suffix array", extra="lab") from None
     places = divsufsort(text)
     return places.tolist(), kasai(text, places).tolist()[:-1]
 
@@ -246,7 +216,6 @@ class Predict(SequentialPolicy):
 
     topology: numbers of publishers and subscribers
     reading: interpretation of equation 5.3.4
-    train: trainer of dictionaries
 
     >>> policy = Predict(Topology(1000))
     >>> for n in range(500):
@@ -258,10 +227,9 @@ class Predict(SequentialPolicy):
 
     name = "predict"
 
-    def __init__(self, topology: Topology = ONE_TO_ONE, reading: Reading = "words", train: Trainer = zstd_3) -> None:
+    def __init__(self, topology: Topology = ONE_TO_ONE, reading: Reading = "words") -> None:
         self.topology = topology
         self.reading = reading
-        self.train = train
         self.lives = ObservedLives()
         self._history = History(FIRST)
         self._repository = Repository()
@@ -339,7 +307,7 @@ class Predict(SequentialPolicy):
         """Return a dictionary of the present history, or of a longer one if that is too short for training."""
         times = self._choose_size()
         for step in range(self._step, len(HISTORIES)):
-            made = self.train(self._history.last(HISTORIES[step]), round(times * self._history.mean))
+            made = zstd_3(self._history.last(HISTORIES[step]), round(times * self._history.mean))
             if made is not None:
                 self._step = step
                 return made, times
@@ -348,7 +316,7 @@ class Predict(SequentialPolicy):
     def _choose_size(self) -> int:
         """Return the size of dictionaries as a multiple of the mean message (algorithm 5.1)."""
         messages, mean = self._history.last(FIRST), self._history.mean
-        made = [(times, self.train(messages, round(times * mean))) for times in SIZE_MULTIPLIERS]
+        made = [(times, zstd_3(messages, round(times * mean))) for times in SIZE_MULTIPLIERS]
         return multiplier([(times, one.facts.ratio) for times, one in made if one is not None and one.facts])
 
     def _base(self, made: Dictionary) -> float:

@@ -6,7 +6,7 @@ on the first 10,000 messages; `MULTIPLIERS` are its sizes.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
@@ -20,7 +20,6 @@ class SingleDict(SequentialPolicy):
 
     multiplier: size of the dictionary, as a multiple of the mean message
     first: number of messages that the dictionary is trained on
-    train: trainer of dictionaries
 
     >>> policy = SingleDict(multiplier=8, first=200)
     >>> for n in range(200):
@@ -32,10 +31,9 @@ class SingleDict(SequentialPolicy):
 
     name = "single"
 
-    def __init__(self, multiplier: float = 21, first: int = FIRST, train: Trainer = zstd_3) -> None:
+    def __init__(self, multiplier: float = 21, first: int = FIRST) -> None:
         self.multiplier = multiplier
         self.first = first
-        self.train = train
         self._history = History(first)
         self._seen = 0
         self._is_proposed = False
@@ -51,7 +49,7 @@ class SingleDict(SequentialPolicy):
         self._is_proposed = True
         messages, mean = self._history.last(self.first), self._history.mean
         self._history = History(0)
-        made = self.train(messages, round(self.multiplier * mean))
+        made = zstd_3(messages, round(self.multiplier * mean))
         if made is None:
             return KEEP
         return Replace(made, None, {"seen": self._seen, "mean size": mean, "multiplier": self.multiplier})
