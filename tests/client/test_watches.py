@@ -264,7 +264,7 @@ def test_what_cannot_be_watched_is_refused_by_name() -> None:
             for expression, complaint in (
                 ("marke[A].price +- 1", f"no such topic.*{topic}"),
                 (f"{topic}[A].prise +- 1", "no such property.*price"),
-                (f"{topic}.price +- 1", "source is not named"),
+                (f"{topic}.price +- 1", "source is incomplete"),
                 (f"{topic}[A].price +- 0.001", "below one step"),
                 (f"{topic}[A].time +- 1", "cannot be watched"),
             ):

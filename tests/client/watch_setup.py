@@ -75,7 +75,7 @@ class System:
     async def start(self) -> None:
         own = tw.connect(self._url, services=False)
         await own.__aenter__()
-        settings = WatchSettings(grace=0.5, probe=0.2, records=8, seconds=0.5)
+        settings = WatchSettings(grace=0.5, probe_interval=0.2, state_records=8, state_seconds=0.5)
         self.service = WatchService(own.broker, WallClock(), lease=0.5, settings=settings)
         self._running = own, asyncio.create_task(self.service.run())
         await self.service.ready()

@@ -69,7 +69,7 @@ def test_the_trainer_runs_the_policy():
         await register_schema(await open_registry(broker), opaque(TOPIC), Settings(retain=True, dictionaries=True))
         await broker.ensure_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
         bucket = await broker.bucket(DICTIONARIES)
-        settings = SamplerSettings(policy=AfterMessages.name, pulse=0.02)
+        settings = SamplerSettings(policy=AfterMessages.name, poll_interval=0.02)
         service = DictionaryService(broker, lease=0.4, settings=settings)
         task = asyncio.create_task(service.run())
         try:

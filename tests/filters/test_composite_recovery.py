@@ -186,7 +186,7 @@ def test_waiting_ends_with_the_delay_and_what_comes_then_is_flagged():
 def test_a_log_with_a_hole_is_refused():
     condition = condition_of((0, 1))
     state = WatchState(condition.fingerprint)
-    with pytest.raises(CorruptWatchLog, match="missing or doubled"):
+    with pytest.raises(CorruptWatchLog, match="missing or repeated"):
         state.advance(WatchMessage(condition.fingerprint, 2, order=Order(1)))
     with pytest.raises(CorruptWatchLog, match="another condition"):
         state.advance(WatchMessage("0" * 16, 1, order=Order(1)))

@@ -210,8 +210,8 @@ def test_predicates_that_say_the_same_are_equal(one, other):
         ("symbol starts 'A'", "'with' is expected", 15),
         ("symbol starts with 3", "a text in single quotes is expected", 20),
         ("symbol like 'A%'", "a condition is expected: = != < <= > >=, between, in, starts with", 8),
-        ("price between 2 and 1", "the smaller value comes first", 15),
-        ("price > 1 and price = 'a'", "compared with a number before, and with a text here", 23),
+        ("price between 2 and 1", "the lower end of the range comes first", 15),
+        ("price > 1 and price = 'a'", "compared with a number before and with a text here", 23),
         ("open > true", "true and false have no order", 8),
         ("price > 1 && open = true", "write 'and'", 11),
         ("region = 'EU", "the quotes do not end", 10),
@@ -226,6 +226,20 @@ def test_a_text_that_says_nothing_is_refused_with_the_place(text, detail, column
     assert caught.value.column == column
     drawn = str(caught.value).splitlines()[-1]
     assert drawn.index("^") == column - 1 + 4
+
+
+def test_expressions_may_be_nested_up_to_the_limit():
+    assert parse_where("(" * MAX_DEPTH + "a = 1" + ")" * MAX_DEPTH) == parse_where("a = 1")
+    assert parse_where("not " * MAX_DEPTH + "a = 1") == parse_where("a = 1")
+
+
+def test_an_index_of_predicates_on_many_properties():
+    index = PredicateIndex()
+    for number in range(20):
+        index.add(number, parse_where(" and ".join(f"p{k} < {number + k}" for k in range(80))))
+    events = [{f"p{k}": k + 16.5 for k in range(80)}] * 20
+    for _ in range(10):  # tested one by one at first, then by the index
+        assert index.match(events) == [[17, 18, 19]] * 20
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from thinwire.topics.topic_settings import Settings
 from thinwire.wire import begins_round, join
 
 TERM = 0.4
-HABITS = SamplerSettings(lifetimes=DictionaryLifetimes(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)
+HABITS = SamplerSettings(lifetimes=DictionaryLifetimes(latency=0.5, shortest=60.0, longest=600.0), poll_interval=0.02)
 _numbers = count()
 
 
@@ -313,7 +313,7 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
             notes.topic, (DictionaryReference(older.hash.hex(), 1000), DictionaryReference(old.hash.hex(), 1 << 40))
         )
         await notes.bucket.put(stored_dictionaries_key(notes.topic), kept.encode())
-        settings = replace(HABITS, tidy=0.1)
+        settings = replace(HABITS, retention_interval=0.1)
         async with running(await connect(), settings=settings):
             for _ in range(6):
                 await notes.publish(1)
@@ -330,7 +330,7 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
 def test_what_the_store_lost_is_stored_again():
     async def tell(broker, connect):
         notes = await Notes.begin(broker)
-        async with running(await connect(), settings=replace(HABITS, tidy=0.1)):
+        async with running(await connect(), settings=replace(HABITS, retention_interval=0.1)):
             await notes.publish(100)
             said = (await until(notes.in_use)).dictionaries[0]
             store = DictionaryStore(notes.bucket)

@@ -41,6 +41,6 @@ def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
         if wanted is not None:
             asked[identity] = asking(identity, **wanted)
         index.update(identity, asked.get(identity))
-        demands = [group.first for group in index.groups()]
+        demands = [group.oldest for group in index.groups()]
         assert budget(ROOMS, demands) == budget(ROOMS, asked.values())
         assert len(demands) == len({str(one.tolerance["t"]) for one in asked.values()})

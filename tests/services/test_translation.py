@@ -5,10 +5,10 @@ from demand_classes import selects
 from translation_setup import Channels, Log, Reader
 
 from thinwire.codec import Audit, Demand, EventsMissed, State, Watermark
-from thinwire.errors import CorruptFrame, DemandError, LimitExceeded, UnknownSchema
+from thinwire.errors import CorruptFrame, DemandError, UnknownSchema
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.channel import FRAME_OVERHEAD
-from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
+from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position, decode_envelope, encode_envelope
 from thinwire.wire import FrameKind, begins_round, split
@@ -430,19 +430,6 @@ def test_a_demand_that_cannot_be_is_refused_and_harms_nobody():
     log.publish("p1", event(9, t=99.0))
     translation.receive(log.messages[-1])
     assert len(translation.take_messages(LIMIT)) == 1
-
-
-def test_there_are_limits_to_the_number_of_classes():
-    translation = Log(ROOMS).translation()
-    for n in range(MAX_CLASSES["predict"]):
-        translation.open(DemandClass({"t": n}))
-        translation.open(DemandClass({"t": n}, emit="changes"))
-    with pytest.raises(LimitExceeded, match=r"limit=64.*fewer levels.*changes.*log"):
-        translation.open(DemandClass({"t": 99}))
-    translation.open(DemandClass({"t": 1}))  # it is open already
-    translation.open(DemandClass({"t": 99}, emit="changes"))
-    translation.close(DemandClass({"t": 1}).id)
-    translation.open(DemandClass({"t": 99}))
 
 
 def test_a_successor_goes_on_in_the_middle_of_a_message():

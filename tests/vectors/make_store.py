@@ -140,7 +140,7 @@ async def start_services(bus: tw.Bus, stack: AsyncExitStack) -> None:
         RegistryService(bus.broker, clock, grace=0.3),
         TranslatorService(bus.broker, clock, name="t1", lease=0.5, grace=3600, checkpoint_messages=25),
         DictionaryService(bus.broker, clock, name="d1", lease=0.5),
-        WatchService(bus.broker, clock, name="w1", lease=0.5, settings=WatchSettings(grace=3600, records=8)),
+        WatchService(bus.broker, clock, name="w1", lease=0.5, settings=WatchSettings(grace=3600, state_records=8)),
     )
     for service in services:
         task = asyncio.create_task(service.run())

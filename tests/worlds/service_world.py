@@ -210,7 +210,9 @@ class ServiceWorld:
             "checkpoint_seconds": random.choice((2.0, 60.0)),
         }
         sampler = SamplerSettings(
-            policy=RandomPolicy.name, lifetimes=DictionaryLifetimes(latency=1.0, shortest=5.0, longest=30.0), tidy=3.0
+            policy=RandomPolicy.name,
+            lifetimes=DictionaryLifetimes(latency=1.0, shortest=5.0, longest=30.0),
+            retention_interval=3.0,
         )
         self._start_service("registry", lambda broker: RegistryService(broker, grace=random.choice((2.0, 10.0))))
         for name in ("t0", "t1"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,12 +18,14 @@ R = TypeVar("R")
 
 OPERATORS = ("or", "and")
 """infix operators, weakest binding first"""
+_QUOTED = ("text", "name")
+_HINTS = {"&": "write 'and'", "|": "write 'or'", "'": "the quotes do not end", '"': "the quotes do not end"}
 
 
 class Token(NamedTuple):
     """A token of an expression.
 
-    kind: group of the pattern, "end", or the symbol itself
+    kind: group of the pattern, "end", or for a symbol its text
     text: without quotes
     start, end: offsets in the expression
     """
@@ -38,16 +40,17 @@ class Token(NamedTuple):
 class Grammar:
     """Tokens of a language.
 
-    pattern: one named group a kind of token; the group "space" is skipped
+    pattern: one named group per kind of token. The group "space" is skipped; "text" and "name" are in quotes, and
+        a doubled quote inside stands for one quote
     word: kind of the tokens that can be keywords
-    read: (kind, matched text) -> (kind, text) of the token
-    hints: character that starts no token -> what to write instead
+    synonyms: symbol -> the symbol that it stands for
+    hints: character that starts no token -> what to write instead, beside the hints of all languages
     default_hint: for every other character
     """
 
     pattern: re.Pattern[str]
     word: str
-    read: Callable[[str, str], tuple[str, str]]
+    synonyms: Mapping[str, str]
     hints: Mapping[str, str]
     default_hint: str
 
@@ -57,12 +60,20 @@ class Grammar:
         while offset < len(text):
             match = self.pattern.match(text, offset)
             if match is None:
-                hint = self.hints.get(text[offset], self.default_hint)
+                hint = {**_HINTS, **self.hints}.get(text[offset], self.default_hint)
                 raise ExpressionError.at(text, offset, f"unexpected character {text[offset]!r}: {hint}")
             if match.lastgroup != "space":
-                yield Token(*self.read(match.lastgroup or "", match.group()), *match.span())
+                yield self._read_token(match)
             offset = match.end()
         yield Token("end", "", offset, offset)
+
+    def _read_token(self, match: re.Match[str]) -> Token:
+        kind, text = match.lastgroup or "", match.group()
+        if kind == "symbol":
+            kind = text = self.synonyms.get(text, text)
+        elif kind in _QUOTED:
+            text = text[1:-1].replace(2 * text[0], text[0])
+        return Token(kind, text, *match.span())
 
 
 class ExpressionParser(ABC, Generic[R]):
@@ -82,7 +93,7 @@ class ExpressionParser(ABC, Generic[R]):
         self.next = next(self._tokens)
 
     @abstractmethod
-    def parse_term(self, depth: int, negated: bool) -> R:
+    def parse_term(self, negated: bool) -> R:
         """Parse an operand that is not a group."""
 
     @abstractmethod
@@ -94,11 +105,6 @@ class ExpressionParser(ABC, Generic[R]):
         result = self._parse_joined(0, 0, negated=False)
         self.expect("end", "'and', 'or' or the end")
         return result
-
-    def check_depth(self, depth: int) -> None:
-        """Raise `ExpressionTooLarge` at the limit of nesting."""
-        if depth == self._max_depth:
-            raise self.error("parentheses within parentheses", ExpressionTooLarge, limit=self._max_depth)
 
     def is_keyword(self, word: str) -> bool:
         """Return whether the next token is this keyword; case does not matter."""
@@ -139,15 +145,19 @@ class ExpressionParser(ABC, Generic[R]):
 
     def _parse_operand(self, depth: int, negated: bool) -> R:
         if self._allow_not and self.is_keyword("not"):
-            self.check_depth(depth)
+            self._check_depth(depth)
             self.take()
             return self._parse_operand(depth + 1, not negated)
         if self.next.kind != "(":
-            return self.parse_term(depth, negated)
-        self.check_depth(depth)
+            return self.parse_term(negated)
+        self._check_depth(depth)
         opening = self.take()
         result = self._parse_joined(0, depth + 1, negated)
         if self.next.kind == "end":
             raise ExpressionError.at(self.text, opening.start, "this parenthesis is not closed")
         self.expect(")", "'and', 'or' or ')'")
         return result
+
+    def _check_depth(self, depth: int) -> None:
+        if depth == self._max_depth:
+            raise self.error("parentheses are nested too deeply", ExpressionTooLarge, limit=self._max_depth)

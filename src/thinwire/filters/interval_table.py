@@ -1,4 +1,4 @@
-"""Table of intervals: which of them does a value lie outside of? A lookup costs O(matches).
+"""Table of intervals: find those that do not contain a value. A lookup costs time in proportion to the result.
 
 >>> table = IntervalTable(np.array([-2, -5]), np.array([2, 5]))
 >>> table.outside(3).tolist()

@@ -1,8 +1,8 @@
-"""Index of rectangles: which of them contain a point?
+"""Index of rectangles: find those that contain a point.
 
-A packed tree with a fan-out of sixteen. Rectangles are grouped by size and sorted along a Morton curve. The curve uses
-ranks instead of coordinates, so that dense regions are divided as finely as sparse ones. Identical rectangles are
-stored once.
+A packed tree with a fan-out of sixteen. Rectangles are grouped by size and sorted along a Morton curve of their
+centres, by rank instead of coordinate, so that dense regions are divided as finely as sparse ones. Identical rectangles
+are stored once.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.filters.kernels.rectangle_search import FANOUT, stab, sum_up
+from thinwire.filters.kernels.rectangle_search import FANOUT, build_boxes, stab
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-MAX_DIMENSIONS = 64
+BATCH_PAIRS = 1 << 16
+"""pairs of a batch, without those of its last point"""
 
 
 class Distinct(NamedTuple):
     """Rectangles without repetition.
 
-    low, high: corners, one row a rectangle
-    multiplicity: number of identical rectangles
-    of: for each given rectangle, the index of its distinct one
+    low, high: corners, one row per rectangle
+    multiplicity: number of given rectangles that are equal to each
+    of: for each given rectangle, the index of the distinct one that is equal to it
     """
 
     low: Floats
@@ -59,8 +60,8 @@ def distinct(low: NDArray[Any], high: NDArray[Any]) -> Distinct:
 def checked(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return both corners as doubles; raise `ConfigError` for rows that are not rectangles."""
     lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    if lows.ndim != 2 or lows.shape != highs.shape or not 1 <= lows.shape[1] <= MAX_DIMENSIONS:
-        detail = f"corners are two arrays of one shape: rectangles by dimensions, 1 to {MAX_DIMENSIONS}"
+    if lows.ndim != 2 or lows.shape != highs.shape or not lows.shape[1]:
+        detail = "corners must be two arrays of one shape: rectangles by dimensions"
         raise ConfigError(detail, low=lows.shape, high=highs.shape)
     wrong = ~(lows <= highs)
     if wrong.any():
@@ -70,20 +71,16 @@ def checked(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:
     return lows, highs
 
 
-BATCH_PAIRS = 1 << 16
-"""pairs of a batch, without those of its last point"""
-
-
 class RectangleIndex:
     """Closed rectangles of any dimension; infinite ends are allowed.
 
-    low, high: corners, one row a rectangle
+    low, high: corners, one row per rectangle
 
     >>> index = RectangleIndex([[0, 0], [1, 1], [0, 0]], [[2, 2], [3, 3], [2, 2]])
     >>> [found.tolist() for found in index.match([[0.5, 0.5], [3.0, 3.0], [9.0, 9.0]])]
     [[0, 1], [0, 1]]
-    >>> index.distinct.multiplicity.tolist(), index.count([[0.5, 0.5], [2.0, 2.0]]).tolist()
-    ([2, 1], [2, 3])
+    >>> index.distinct.multiplicity.tolist()
+    [2, 1]
     """
 
     def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
@@ -94,7 +91,7 @@ class RectangleIndex:
         self._low, self._high = np.empty(shape), np.empty(shape)
         self._low[: len(self._order)] = self.distinct.low[self._order]
         self._high[: len(self._order)] = self.distinct.high[self._order]
-        sum_up(self._low, self._high, self._starts)
+        build_boxes(self._low, self._high, self._starts)
 
     def __len__(self) -> int:
         """Return the number of distinct rectangles."""
@@ -110,7 +107,10 @@ class RectangleIndex:
 
     def match_batches(self, points: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers]]:
         """Yield the pairs of `match` in batches of limited size."""
-        given = self._checked(points)
+        given = np.ascontiguousarray(points, dtype=np.float64)
+        dimensions = self.distinct.low.shape[1]
+        if given.ndim != 2 or given.shape[1] != dimensions:
+            raise ConfigError("points must have one column per dimension", shape=given.shape, dimensions=dimensions)
         if not len(self):
             return
         events, found = (np.empty(BATCH_PAIRS + len(self), dtype=np.int64) for _ in range(2))
@@ -120,23 +120,9 @@ class RectangleIndex:
             if count:
                 yield events[:count].copy(), self._order[found[:count]]
 
-    def count(self, points: NDArray[Any]) -> Numbers:
-        """Return for each point the number of rectangles that contain it, identical ones included."""
-        sums = np.zeros(len(self._checked(points)), dtype=np.int64)
-        for events, found in self.match_batches(points):
-            np.add.at(sums, events, self.distinct.multiplicity[found])
-        return sums
-
-    def _checked(self, points: NDArray[Any]) -> Floats:
-        given = np.ascontiguousarray(points, dtype=np.float64)
-        dimensions = self.distinct.low.shape[1]
-        if given.ndim != 2 or given.shape[1] != dimensions:
-            raise ConfigError("points have one column per dimension", shape=given.shape, dimensions=dimensions)
-        return given
-
 
 def _starts(count: int) -> Numbers:
-    """Start of each level: rectangles, then boxes of sixteen, up to a level of at most sixteen boxes."""
+    """Return the start of each level: rectangles, then boxes of sixteen, up to a level of at most sixteen boxes."""
     starts = [0, count]
     while count > FANOUT:
         count = -(-count // FANOUT)
@@ -145,7 +131,7 @@ def _starts(count: int) -> Numbers:
 
 
 def _order(low: Floats, high: Floats) -> Numbers:
-    """Sort order: by size class, then along the Morton curve of the centres."""
+    """Return the order of rectangles by size class, then along the Morton curve of the centres."""
     if not len(low):
         return np.zeros(0, dtype=np.int64)
     finite = np.nan_to_num(np.stack([low, high]), posinf=np.finfo(float).max / 4, neginf=-np.finfo(float).max / 4)
@@ -155,13 +141,13 @@ def _order(low: Floats, high: Floats) -> Numbers:
 
 
 def _ranks(values: Floats) -> NDArray[np.uint64]:
-    """Dense ranks of the values, scaled to sixteen bits."""
+    """Return the rank of each value among the distinct values, scaled to sixteen bits."""
     known, rank = np.unique(values, return_inverse=True)
     return (rank.astype(np.float64) * (65_535 / max(len(known) - 1, 1))).astype(np.uint64)
 
 
 def _curve(ranks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Interleave the bits of all dimensions, highest first (Morton, 1966)."""
+    """Return the Morton code of each row: the bits of the first 64 dimensions, interleaved, highest first."""
     dimensions = ranks.shape[1]
     bits = max(1, min(16, 64 // dimensions))
     found = np.zeros(len(ranks), dtype=np.uint64)

@@ -4,7 +4,7 @@
 >>> index = DemandIndex(lambda document: str(document.tolerance), DemandClass.of)
 >>> for number, t in enumerate((0.5, 1, 0.5)):
 ...     index.update(f"s{number}", SubscriptionDocument("rooms", f"s{number}", {"t": t}, since=9.0 - number))
->>> [(group.first.identity, group.value.tolerance) for group in index.groups()]
+>>> [(group.oldest.identity, group.value.tolerance) for group in index.groups()]
 [('s2', {'t': 0.5}), ('s1', {'t': 1})]
 """
 
@@ -23,13 +23,13 @@ V = TypeVar("V")
 class DemandGroup(Generic[V]):
     """Subscriptions with equal demands.
 
-    value: computed from the first document of the group
-    first: the oldest subscription of the group
+    value: computed from one document of the group
+    oldest: the oldest subscription of the group
     """
 
     key: str
     value: V
-    first: SubscriptionDocument
+    oldest: SubscriptionDocument
     members: dict[str, SubscriptionDocument] = field(default_factory=dict)
 
 
@@ -77,8 +77,8 @@ class DemandIndex(Generic[V]):
             self.changed = True
         group.members[identity] = document
         self._group_of[identity] = group
-        if _age(document) < _age(group.first):
-            group.first, self.changed = document, True
+        if _age(document) < _age(group.oldest):
+            group.oldest, self.changed = document, True
 
     def _remove(self, identity: str, group: DemandGroup[V]) -> None:
         document = group.members.pop(identity)
@@ -86,8 +86,8 @@ class DemandIndex(Generic[V]):
         if not group.members:
             del self._groups[group.key]
             self.changed = True
-        elif group.first is document:
-            group.first, self.changed = min(group.members.values(), key=_age), True
+        elif group.oldest is document:
+            group.oldest, self.changed = min(group.members.values(), key=_age), True
 
 
 def _age(document: SubscriptionDocument) -> tuple[float, str]:

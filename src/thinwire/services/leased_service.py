@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -161,12 +161,10 @@ class LeasedService(ServiceBase, Generic[W]):
     async def _renew_leases(self) -> None:
         await self._follower.complete.wait()
         while True:
-            await asyncio.gather(self._renew_heartbeat(), *(self._renew(held) for held in self._held.values()))
+            await asyncio.gather(
+                self._call(self.name, self._write_heartbeat), *(self._renew(held) for held in self._held.values())
+            )
             await asyncio.sleep(self.leases.term / RENEWALS)
-
-    async def _renew_heartbeat(self) -> None:
-        # The write is created here: as an argument of a gathered call it would never run if that is cancelled first.
-        await self._call(self.name, self._write_heartbeat())
 
     async def _write_heartbeat(self) -> None:
         """Store the heartbeat of this instance and delete those of instances that stopped long ago."""
@@ -181,7 +179,7 @@ class LeasedService(ServiceBase, Generic[W]):
     async def _renew(self, held: HeldTopic[W]) -> None:
         topic = held.lease.topic
         try:
-            await self._call(topic, held.lease.renew())
+            await self._call(topic, held.lease.renew)
         except Superseded as problem:
             if self._held.get(topic) is held:
                 self._log.warning("lost the lease of topic %s: %s", topic, problem)
@@ -220,7 +218,7 @@ class LeasedService(ServiceBase, Generic[W]):
         async def take_lease() -> Lease | None:
             return await take(await self._open_bucket(), self.leases, topic, self.name, loop_time())
 
-        lease = await self._call(topic, take_lease())
+        lease = await self._call(topic, take_lease)
         if lease is not None:
             self._start_work(lease, loop_time())
 
@@ -260,7 +258,7 @@ class LeasedService(ServiceBase, Generic[W]):
         del self._held[topic]
         self._log.warning("work on topic %s superseded: %s", topic, failure)
         with suppress(Superseded):
-            if await self._call(topic, advance_epoch()):
+            if await self._call(topic, advance_epoch):
                 self._start_work(held.lease, held.taken_at)
 
     async def _release(self, topic: str, held: HeldTopic[W], backoff: float = 0.0) -> None:
@@ -268,16 +266,16 @@ class LeasedService(ServiceBase, Generic[W]):
         if backoff:
             self._backoff_until[topic] = loop_time() + backoff
         with suppress(Superseded):
-            await self._call(topic, held.lease.release())
+            await self._call(topic, held.lease.release)
 
-    async def _call(self, name: str, call: Awaitable[T]) -> T | None:
-        """Await a broker call for at most one lease term; None if it fails. Callers repeat or omit the call.
+    async def _call(self, name: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        """Make a broker call, for at most one lease term; None if it fails. Callers repeat or omit the call.
 
         name: topic or instance that the call is for, used in the log
         """
         try:
             async with asyncio.timeout(self.leases.term):
-                return await call
+                return await call()
         except (TransportClosed, Superseded):
             raise
         except (TransportError, TimeoutError) as problem:

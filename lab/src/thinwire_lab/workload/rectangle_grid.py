@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from thinwire.codec.kernels.jit import compiled, part
 from thinwire.errors import ConfigError
-from thinwire.filters.kernels.rectangle_search import holds
+from thinwire.filters.kernels.rectangle_search import contains
 from thinwire.filters.rectangle_index import BATCH_PAIRS, Distinct, Floats, Numbers, RectangleIndex, distinct
 
 
@@ -80,7 +80,7 @@ def find_pairs(
                     row = (row + combination[axis]) * cells[grid, axis + 1]
                 begin, end = starts[base[grid] + row + first[axes - 1]], starts[base[grid] + row + last[axes - 1] + 1]
                 for box in range(begin, end):
-                    if holds(low, high, box, points, point):
+                    if contains(low, high, box, points, point):
                         events[count], rectangles[count] = point, box
                         count += 1
                 has_cells = advance(combination, first, last)

@@ -56,7 +56,7 @@ class Radius:
 
     def __post_init__(self) -> None:
         if self.ticks < 0 or self.share < 0:
-            raise ExpressionError("a radius is zero or more", ticks=self.ticks, share=str(self.share))
+            raise ExpressionError("a radius must be zero or more", ticks=self.ticks, share=str(self.share))
 
     def around(self, value: int) -> int:
         """Return the radius in ticks around a value."""

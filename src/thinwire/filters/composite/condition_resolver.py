@@ -17,7 +17,7 @@ topic='building.rooms', nearest=['temperature']
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
@@ -97,7 +97,7 @@ class _Resolver:
             raise self._unknown(term, "no such property", known, property=name, topic=topic)
         p = schema[name]
         if p.kind is Kind.FLOAT and name in (other.name for other in schema.wire):
-            detail = "a float has no step to count in: declare the property a number with a step"
+            detail = "a float has no step: declare the property a number with a step"
             raise self._error(term, detail, property=name, topic=topic)
         if name not in known:
             detail = f"a {p.role.value} of kind {p.kind.value} cannot be watched: choose a number that is sent"
@@ -110,7 +110,7 @@ class _Resolver:
         missing = [p.name for p in dimensions if p.name not in given]
         if missing:
             example = ", ".join(f"{p.name}=..." for p in dimensions)
-            raise self._error(term, f"the source is not named: write {topic}[{example}]", missing=missing)
+            raise self._error(term, f"the source is incomplete: write {topic}[{example}]", missing=missing)
         return tuple(self._value(term, p, given[p.name]) for p in dimensions)
 
     def _given(self, term: Term, topic: str, dimensions: tuple[Property, ...]) -> dict[str, str]:
@@ -118,21 +118,21 @@ class _Resolver:
         given: dict[str, str] = {}
         for key, value in term.source or ():
             if key is None and len(dimensions) != 1:
-                detail = "one value names a source of one dimension: write name=value for each"
+                detail = "a source with several dimensions: write name=value for each"
                 raise self._error(term, detail, topic=topic, dimensions=sorted(named))
             name = dimensions[0].name if key is None else key
             if name not in named:
                 raise self._unknown(term, "no such dimension", named, dimension=name, topic=topic)
             if name in given:
-                raise self._error(term, "a dimension is named twice", dimension=name)
+                raise self._error(term, "the dimension is given twice", dimension=name)
             given[name] = value
         return given
 
     def _value(self, term: Term, p: Property, text: str) -> Any:
         if p.kind is Kind.INTEGER and not text.lstrip("-").isdecimal():
-            raise self._error(term, "the dimension is a whole number", dimension=p.name, given=text)
+            raise self._error(term, "the value of the dimension must be an integer", dimension=p.name, given=text)
         if p.kind is Kind.BOOLEAN and text.lower() not in ("true", "false"):
-            raise self._error(term, "the dimension is true or false", dimension=p.name, given=text)
+            raise self._error(term, "the value of the dimension must be true or false", dimension=p.name, given=text)
         if p.closed and text not in p.members:
             raise self._unknown(term, "no such source", p.members, given=text, dimension=p.name)
         return int(text) if p.kind is Kind.INTEGER else text.lower() == "true" if p.kind is Kind.BOOLEAN else text
@@ -149,7 +149,7 @@ class _Resolver:
             amount *= Fraction(str(p.maximum)) - Fraction(str(p.minimum))
         ticks = in_ticks(p, amount)
         if not 1 <= ticks <= TICK_LIMIT:
-            detail = "the threshold is below one step" if ticks < 1 else "the threshold counts too many steps"
+            detail = "the threshold is below one step" if ticks < 1 else "the threshold has too many steps"
             raise self._error(term, detail, property=p.name, step=str(tick_size(p)), limit="2^61 steps")
         return Radius(ticks)
 
@@ -163,12 +163,12 @@ class _Resolver:
         return ExpressionError.at(self._text, term.offset, detail, **facts)
 
 
-def _conjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
-    return And(tuple(parts))
+def _conjunction(parts: tuple[Formula[Predicate], ...]) -> Formula[Predicate]:
+    return And(parts)
 
 
-def _disjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
-    return Or(tuple(parts))
+def _disjunction(parts: tuple[Formula[Predicate], ...]) -> Formula[Predicate]:
+    return Or(parts)
 
 
 def _watchable(schema: Schema) -> list[Property]:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar, Union
 
@@ -31,6 +32,9 @@ class Or(Generic[L]):
     parts: tuple[Formula[L], ...]
 
 
+_EXACT = Context(prec=1_000)
+"""more digits than a threshold can have"""
+
 Formula = Union[L, And[L], Or[L]]  # noqa: UP007 - a recursive generic alias is no `X | Y` before Python 3.12
 
 
@@ -52,7 +56,7 @@ class Term:
 
     path: the topic; without brackets, topic and property joined by dots
     source: names and values of dimensions, the name None if only one value is given; None without brackets
-    property: the path behind the brackets, None without them
+    property: the path after the brackets, None without them
     offset: of the term in the text; not compared
     """
 
@@ -75,7 +79,7 @@ class Expression:
 
 
 def fold(
-    formula: Formula[L], leaf: Callable[[L], R], every: Callable[[Sequence[R]], R], any_: Callable[[Sequence[R]], R]
+    formula: Formula[L], leaf: Callable[[L], R], every: Callable[[tuple[R, ...]], R], any_: Callable[[tuple[R, ...]], R]
 ) -> R:
     """Compute a value of a formula bottom-up.
 
@@ -84,7 +88,7 @@ def fold(
     """
     if isinstance(formula, And | Or):
         parts: tuple[Any, ...] = formula.parts
-        results = [fold(part, leaf, every, any_) for part in parts]
+        results = tuple(fold(part, leaf, every, any_) for part in parts)
         return every(results) if isinstance(formula, And) else any_(results)
     return leaf(formula)
 
@@ -109,12 +113,7 @@ def format_decimal(amount: Fraction) -> str:
     >>> format_decimal(Fraction(1, 8)), format_decimal(Fraction(20))
     ('0.125', '20')
     """
-    places = 0
-    while (amount * 10**places).denominator != 1:
-        places += 1
-    digits = str(abs(int(amount * 10**places))).rjust(places + 1, "0")
-    whole = digits[: len(digits) - places]
-    return ("-" if amount < 0 else "") + whole + (f".{digits[-places:]}" if places else "")
+    return format(_EXACT.divide(Decimal(amount.numerator), Decimal(amount.denominator)), "f")
 
 
 def _format_term(term: Term) -> str:

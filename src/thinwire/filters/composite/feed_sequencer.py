@@ -31,7 +31,7 @@ class WatchInput(NamedTuple):
 class Order(NamedTuple):
     """Sort key of an event: its time; for equal times topic, publisher, incarnation, ordinal and source.
 
-    time: of the event, in any whole unit that all feeds share; not before the previous event of the source
+    time: of the event, as an integer in a unit that all feeds share; not before the previous event of the source
     source: in text form
 
     >>> Order(5, "market", "feed", ordinal=1) < Order(5, "market", "feed", ordinal=2) < Order(6, "a", "a")
@@ -183,7 +183,7 @@ class Sequencer:
     """Accepts log entries as they arrive and releases their readings in order.
 
     max_delay: maximum waiting time of a reading in seconds; infinity to wait for every feed
-    late_policy: "apply": a late reading is released at once with a flag; "drop": it is counted and dropped
+    late_policy: "apply": a late reading is released at once with a flag; "drop": it is dropped
     group_by_time: release all readings of one time together
     frontier, positions, settled: state of a predecessor: the last released event, feed positions, last event of sources
     """
@@ -202,7 +202,6 @@ class Sequencer:
         self.late_policy = late_policy
         self.group_by_time = group_by_time
         self.frontier = frontier
-        self.dropped = 0
         orders = list(settled)
         self._feeds = {
             feed: InputState(position, (order for order in orders if order.feed == feed))
@@ -260,7 +259,6 @@ class Sequencer:
         elif self.late_policy == "apply":
             self._late.append((offset, reading))
         else:
-            self.dropped += 1
             self._feeds[reading.order.feed].mark_processed(offset)
 
     def _is_late(self, order: Order) -> bool:
@@ -290,7 +288,7 @@ class Sequencer:
             self._overdue = max(order, self._overdue or order)
 
     def _drop_released(self) -> None:
-        """Drop arrival times of released readings; those behind a waiting one only when there are many."""
+        """Drop arrival times of released readings; those after a waiting one only if there are many."""
         frontier = self.frontier
         if frontier is None:
             return

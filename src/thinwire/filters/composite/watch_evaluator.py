@@ -81,16 +81,12 @@ class WatchEvaluator:
 
         Quantities that are not in the condition are ignored.
         """
-        true = self._true_conjuncts(self.set_latest(values))
-        return self.deliver_conjuncts(true, order, late) if true else None
-
-    def set_latest(self, values: Mapping[Quantity, int]) -> list[int]:
-        """Set latest values without evaluating the condition; return the indexes of the quantities in the condition."""
         indexes = self.condition.indexes
         changed = {indexes[quantity]: as_integer(value) for quantity, value in values.items() if quantity in indexes}
         for index, value in changed.items():
             self._latest[index] = value
-        return list(changed)
+        true = self._true_conjuncts(changed)
+        return self._deliver(true, order, late) if true else None
 
     def is_outside(self, index: int, radius: Radius) -> bool:
         """Return whether a quantity has moved further than `radius` from its held value."""
@@ -99,9 +95,8 @@ class WatchEvaluator:
             return latest is not None
         return abs(latest - held) > radius.around(held)
 
-    def deliver_conjuncts(self, true: Iterable[int], order: Order, late: bool = False) -> Delivery:
+    def _deliver(self, conjuncts: tuple[int, ...], order: Order, late: bool) -> Delivery:
         """Deliver the quantities of these conjuncts; the subscriber holds the values afterwards."""
-        conjuncts = tuple(sorted(true))
         indexes = sorted({index for number in conjuncts for index, _ in self.condition.conjuncts[number]})
         for index in indexes:
             self._held[index] = self._latest[index]
@@ -110,11 +105,11 @@ class WatchEvaluator:
         values = {quantity: value for quantity, value in delivered.items() if value is not None}
         return Delivery(self.number, order, values, late, conjuncts)
 
-    def _true_conjuncts(self, changed: Iterable[int]) -> list[int]:
+    def _true_conjuncts(self, changed: Iterable[int]) -> tuple[int, ...]:
         """Before the event no conjunct was true, so only those with a changed quantity can be."""
         candidates = sorted({number for index in changed for number in self.condition.conjuncts_of[index]})
         conjuncts = self.condition.conjuncts
-        return [n for n in candidates if all(self.is_outside(index, radius) for index, radius in conjuncts[n])]
+        return tuple(n for n in candidates if all(self.is_outside(index, radius) for index, radius in conjuncts[n]))
 
     def _present(self, values: Sequence[int | None]) -> dict[Quantity, int]:
         pairs = zip(self.condition.quantities, values, strict=True)
@@ -151,11 +146,6 @@ class Evaluator:
     def deadline(self) -> float | None:
         """Time of the next release by `advance` if no message arrives; None if no reading waits."""
         return self._sequencer.deadline
-
-    @property
-    def dropped(self) -> int:
-        """Late readings dropped by this evaluator."""
-        return self._sequencer.dropped
 
     def add_feeds(self, feeds: Iterable[WatchInput]) -> None:
         """Wait for the watermarks of these feeds."""

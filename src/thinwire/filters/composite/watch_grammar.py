@@ -29,32 +29,17 @@ _NUMBER = re.compile(r"(?P<minus>-)?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,4
 _NOT_FINITE = ("nan", "inf", "infinity")
 
 
-def _read_token(kind: str, text: str) -> tuple[str, str]:
-    if kind == "plus_minus":
-        return "+-", text
-    if kind == "text":
-        return kind, text[1:-1]
-    return text if kind == "symbol" else kind, text
-
-
 GRAMMAR = Grammar(
     pattern=re.compile(
         r"""(?P<space>\s+)
-        |(?P<plus_minus>\+-|\+/-|±)
         |(?P<text>"[^"\n]*"|'[^'\n]*')
         |(?P<bare>(?:\d+\.?\d*|\.\d+)[eE]\+\d+|[\w.\-:/@]+)
-        |(?P<symbol>[()\[\],=%])""",
+        |(?P<symbol>\+-|\+/-|±|[()\[\],=%])""",
         re.VERBOSE,
     ),
     word="bare",
-    read=_read_token,
-    hints={
-        "&": "write 'and'",
-        "|": "write 'or'",
-        "!": "there is no 'not'",
-        "'": "the quotes do not end",
-        '"': "the quotes do not end",
-    },
+    synonyms={"+/-": "+-", "±": "+-"},
+    hints={"!": "there is no 'not'"},
     default_hint="names with other characters need quotes",
 )
 
@@ -67,7 +52,7 @@ def parse_watch(text: str) -> Expression:
     >>> parse_watch("market[AAPL].price +- much")
     Traceback (most recent call last):
     ...
-    thinwire.errors.ExpressionError: bad expression: a number is expected behind +-: line=1, column=23, found='much'
+    thinwire.errors.ExpressionError: bad expression: a number is expected after +-: line=1, column=23, found='much'
         market[AAPL].price +- much
                               ^
     """
@@ -81,7 +66,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
         super().__init__(text, GRAMMAR, max_depth=MAX_DEPTH)
         self._terms = 0
 
-    def parse_term(self, depth: int, negated: bool) -> Term:
+    def parse_term(self, negated: bool) -> Term:
         start = self.next.start
         if self.next.kind not in ("bare", "text") or self.is_keyword("and") or self.is_keyword("or"):
             raise self.error("a name such as topic[source].property is expected")
@@ -98,16 +83,16 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
         return Or(tuple(operands)) if operator == "or" else And(tuple(operands))
 
     def _parse_path(self, after_source: bool = False) -> str:
-        """Join runs and texts that no space separates; behind a source the path begins with a dot."""
+        """Join runs and texts that no space separates; after a source the path begins with a dot."""
         start, end, path = self.next.start, self.next.start, ""
         if after_source and (self.next.kind != "bare" or not self.next.text.startswith(".")):
-            raise self.error("'.' and a property are expected behind the source")
+            raise self.error("'.' and a property are expected after the source")
         while self.next.kind in ("bare", "text") and self.next.start == end:
             token = self.take()
             path, end = path + token.text, token.end
         path = path[1:] if after_source else path
         if not all(path.split(".")):
-            raise ExpressionError.at(self.text, start, "a name is missing beside a dot", found=path)
+            raise ExpressionError.at(self.text, start, "a name is missing before or after a dot", found=path)
         return path
 
     def _parse_source(self) -> tuple[tuple[str | None, str], ...]:
@@ -126,7 +111,7 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
             self.take()
             return token.text, self._parse_value().text
         if not is_first or self.next.kind == ",":
-            detail = "several dimensions are named: write name=value"
+            detail = "a source with several dimensions: write name=value for each"
             raise ExpressionError.at(self.text, token.start, detail, found=token.text)
         return None, token.text
 
@@ -150,13 +135,13 @@ class _WatchParser(ExpressionParser[Formula[Term]]):
     def _parse_number(self) -> Fraction:
         token = self.next
         if token.kind == "bare" and token.text.lower().lstrip("-") in _NOT_FINITE:
-            raise self.error("a threshold is a finite number")
+            raise self.error("a threshold must be a finite number")
         if token.kind != "bare" or not _NUMBER.fullmatch(token.text):
-            raise self.error("a number is expected behind +-")
+            raise self.error("a number is expected after +-")
         return Fraction(self.take().text)
 
     def _positive(self, amount: Fraction, token: Token) -> Fraction:
         if amount <= 0:
-            detail = "a threshold is above zero; the smallest is one step of the property"
+            detail = "a threshold must be above zero; the smallest is one step of the property"
             raise ExpressionError.at(self.text, token.start, detail, given=token.text)
         return amount

@@ -18,42 +18,16 @@ Source = tuple[WatchInput, str]
 
 
 @dataclass(frozen=True)
-class WatchMessage:
-    """One message of the log of a watch. Quantities and conjuncts are given by their indexes in the condition.
+class WatchState:
+    """State of an evaluator after a message. Quantities and conjuncts are given by their indexes in the condition.
 
     watch: fingerprint of the condition
-    number: of the last notification, including this one
-    order, late: of the notification; order is None in a message that only stores positions
-    conjuncts: those that were true
-    held: delivered values, which the subscriber holds afterwards
-    latest: latest values that changed, with the event of each
-    positions: feeds whose position changed
-    settled: the last processed event of each source that changed
+    number: of the last notification
+    held: delivered values, which the subscriber holds
+    latest: latest values, with the event of each
+    positions: of the feeds
+    settled: the last processed event of each source
     frontier: the last event processed in order
-    """
-
-    watch: str
-    number: int
-    order: Order | None = None
-    late: bool = False
-    conjuncts: tuple[int, ...] = ()
-    held: Mapping[int, int] = field(default_factory=dict)
-    latest: Mapping[int, tuple[int, Order]] = field(default_factory=dict)
-    positions: Mapping[WatchInput, FeedPosition] = field(default_factory=dict)
-    settled: Mapping[Source, Order] = field(default_factory=dict)
-    frontier: Order | None = None
-
-    def delivery(self, condition: Condition) -> Delivery | None:
-        """Return the notification, if the message contains one."""
-        if self.order is None:
-            return None
-        values: dict[Quantity, int] = {condition.quantities[index]: value for index, value in self.held.items()}
-        return Delivery(self.number, self.order, values, self.late, self.conjuncts)
-
-
-@dataclass(frozen=True)
-class WatchState:
-    """State of an evaluator after a message; the fields are those of `WatchMessage`.
 
     >>> message = WatchMessage("4f", 1, order=Order(7), held={0: 12}, latest={0: (12, Order(7))})
     >>> state = WatchState("4f").advance(message)
@@ -62,7 +36,7 @@ class WatchState:
     >>> state.advance(WatchMessage("4f", 3, order=Order(9)))
     Traceback (most recent call last):
     ...
-    thinwire.errors.CorruptWatchLog: corrupt watch log: a notification is missing or doubled: number=3, expected=2.
+    thinwire.errors.CorruptWatchLog: corrupt watch log: a notification is missing or repeated: number=3, expected=2.
     Restart the watch: its subscriber receives the current values.
     """
 
@@ -80,7 +54,7 @@ class WatchState:
             raise CorruptWatchLog("a message of another condition", watch=message.watch, expected=self.watch)
         expected = self.number + (message.order is not None)
         if message.number != expected:
-            raise CorruptWatchLog("a notification is missing or doubled", number=message.number, expected=expected)
+            raise CorruptWatchLog("a notification is missing or repeated", number=message.number, expected=expected)
         return replace(
             self,
             number=message.number,
@@ -93,15 +67,27 @@ class WatchState:
 
     def to_message(self) -> WatchMessage:
         """Return the complete state as one message, for a log whose older messages are removed."""
-        return WatchMessage(
-            self.watch,
-            self.number,
-            held=self.held,
-            latest=self.latest,
-            positions=self.positions,
-            settled=self.settled,
-            frontier=self.frontier,
-        )
+        return WatchMessage(**vars(self))
+
+
+@dataclass(frozen=True)
+class WatchMessage(WatchState):
+    """One message of the log of a watch: a notification, if there is one, and the parts of the state that changed.
+
+    order, late: of the notification; order is None in a message that only stores positions
+    conjuncts: those that were true
+    """
+
+    order: Order | None = None
+    late: bool = False
+    conjuncts: tuple[int, ...] = ()
+
+    def delivery(self, condition: Condition) -> Delivery | None:
+        """Return the notification, if the message contains one."""
+        if self.order is None:
+            return None
+        values: dict[Quantity, int] = {condition.quantities[index]: value for index, value in self.held.items()}
+        return Delivery(self.number, self.order, values, self.late, self.conjuncts)
 
 
 MAX_ITEMS = 100_000

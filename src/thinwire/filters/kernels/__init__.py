@@ -1,1 +1,1 @@
-"""Compiled kernels of threshold and rectangle indexes."""
+"""Compiled kernels of interval tables and rectangle indexes."""

@@ -1,4 +1,4 @@
-"""Kernels of interval tables: which intervals does a value lie outside of?
+"""Kernels of interval tables: find the intervals that do not contain a value.
 
 Intervals are stored in blocks of 32 and blocks in blocks of 32. Each level is padded to whole blocks with unbounded
 intervals. The summary of a block is the intersection of its intervals: a value inside it is inside all of them.
@@ -29,7 +29,7 @@ BIT_INDEXES = _bit_indexes()
 
 
 @part
-def left(low: Any, high: Any, at: int, x: int) -> Any:
+def mask_outside(low: Any, high: Any, at: int, x: int) -> Any:
     """Return a mask of the intervals of the block at `at` that do not contain x."""
     mask = np.uint64(0)
     for j in range(BLOCK):
@@ -44,7 +44,7 @@ def lowest_bit(mask: int) -> int:
 
 
 @part
-def sum_up(low: Any, high: Any, block: int, into: int) -> None:
+def summarise_block(low: Any, high: Any, block: int, into: int) -> None:
     """Compute the summary of a block."""
     most, least = low[block], high[block]
     for j in range(1, BLOCK):
@@ -54,19 +54,13 @@ def sum_up(low: Any, high: Any, block: int, into: int) -> None:
     high[into] = least
 
 
-@part
-def sum_up_levels(low: Any, high: Any, starts: Any) -> None:
+@compiled
+def build(low: Any, high: Any, starts: Any) -> None:
     """Compute the summaries of all levels, bottom-up."""
     for level in range(len(starts) - 2):
         below, above = starts[level], starts[level + 1]
         for block in range((above - below) // BLOCK):
-            sum_up(low, high, below + BLOCK * block, above + block)
-
-
-@compiled
-def build(low: Any, high: Any, starts: Any) -> None:
-    """`sum_up_levels`, for callers outside kernels."""
-    sum_up_levels(low, high, starts)
+            summarise_block(low, high, below + BLOCK * block, above + block)
 
 
 @part
@@ -80,7 +74,7 @@ def descend(low: Any, high: Any, starts: Any, found: Any, counts: Any, x: int) -
         n = 0
         for k in range(counts[level]):
             node = BLOCK * found[here + k]
-            mask = left(low, high, below + node, x)
+            mask = mask_outside(low, high, below + node, x)
             while mask:
                 found[below + n] = node + lowest_bit(mask)
                 mask &= mask - 1
@@ -101,7 +95,7 @@ def outside(low: Any, high: Any, starts: Any, x: int, found: Any, counts: Any, r
     n, blocks = 0, starts[1]
     for k in range(counts[1]):
         block = BLOCK * found[blocks + k]
-        mask = left(low, high, block, x)
+        mask = mask_outside(low, high, block, x)
         while mask:
             rows[n] = block + lowest_bit(mask)
             mask &= mask - 1
@@ -116,5 +110,5 @@ def put_interval(low: Any, high: Any, starts: Any, row: int, lowest: int, highes
     high[row] = highest
     for level in range(len(starts) - 2):
         block = row // BLOCK
-        sum_up(low, high, starts[level] + BLOCK * block, starts[level + 1] + block)
+        summarise_block(low, high, starts[level] + BLOCK * block, starts[level + 1] + block)
         row = block

@@ -18,7 +18,7 @@ DEPTH = 16
 
 
 @compiled
-def sum_up(low: Any, high: Any, starts: Any) -> None:
+def build_boxes(low: Any, high: Any, starts: Any) -> None:
     """Compute the bounding boxes of all levels above the rectangles."""
     for level in range(1, starts.size - 1):
         begin, end = starts[level - 1], starts[level]
@@ -31,7 +31,7 @@ def sum_up(low: Any, high: Any, starts: Any) -> None:
 
 
 @part
-def holds(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
+def contains(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
     """Return whether a box contains a point; NaN is in no box."""
     for axis in range(points.shape[1]):
         value = points[point, axis]
@@ -48,17 +48,17 @@ def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, events:
     """
     count, rectangles, levels = 0, starts[1], starts.size - 1
     boxes = np.empty(FANOUT * DEPTH, dtype=np.int64)
-    on = np.empty(FANOUT * DEPTH, dtype=np.int64)
+    levels_of = np.empty(FANOUT * DEPTH, dtype=np.int64)
     point = next_point[0]
     while point < points.shape[0] and count + rectangles <= events.size:
         top = 0
         for box in range(starts[levels - 1], starts[levels]):
-            boxes[top], on[top] = box, levels - 1
+            boxes[top], levels_of[top] = box, levels - 1
             top += 1
         while top > 0:
             top -= 1
-            box, level = boxes[top], on[top]
-            if not holds(low, high, box, points, point):
+            box, level = boxes[top], levels_of[top]
+            if not contains(low, high, box, points, point):
                 continue
             if level == 0:
                 events[count], found[count] = point, box
@@ -66,7 +66,7 @@ def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, events:
                 continue
             first = starts[level - 1] + FANOUT * (box - starts[level])
             for child in range(min(first + FANOUT, starts[level]) - 1, first - 1, -1):
-                boxes[top], on[top] = child, level - 1
+                boxes[top], levels_of[top] = child, level - 1
                 top += 1
         point += 1
     next_point[0] = point

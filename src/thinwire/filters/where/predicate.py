@@ -52,11 +52,11 @@ _KINDS: dict[Kind, str] = {
     Kind.INTEGER: "number",
     Kind.NUMBER: "number",
     Kind.FLOAT: "number",
-    Kind.BOOLEAN: "truth",
+    Kind.BOOLEAN: "boolean",
     Kind.ENUM: "text",
     Kind.STRING: "text",
 }
-_LITERALS = {"number": "a number", "text": "a text in single quotes", "truth": "true or false"}
+_LITERALS = {"number": "a number", "text": "a text in single quotes", "boolean": "true or false"}
 
 
 class Mention(NamedTuple):
@@ -303,7 +303,7 @@ def _rank_to(cut: Cut, ranks: TextRanks, last: float) -> float:
 
 def _kind_of(value: Any) -> str:
     if isinstance(value, bool):
-        return "truth"
+        return "boolean"
     return "text" if isinstance(value, str) else "number"
 
 

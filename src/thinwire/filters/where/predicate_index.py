@@ -1,4 +1,4 @@
-"""Index of many predicates: which of them each event of a batch matches.
+"""Index of many predicates: find those that match each event of a batch.
 
 Cases on the same properties are rectangles of one space, and each space has its own index, so that a predicate on a
 price costs nothing for one on a region. Equal predicates are stored once. New cases are tested one by one until that

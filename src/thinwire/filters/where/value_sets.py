@@ -1,6 +1,6 @@
 """Sets of values of one property that a condition accepts.
 
-A set is a sequence of spans between two cuts. A cut lies just before a value, just behind it, or beyond all values.
+A set is a sequence of spans between two cuts. A cut lies just before a value, just after it, or beyond all values.
 Cuts make open and closed ends equal in form, and texts need no largest value.
 
 >>> low, high = above("number", 10.0), above("number", 20.0).complement()
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-ComparedKind = Literal["number", "text", "truth"]
+ComparedKind = Literal["number", "text", "boolean"]
 Cut = tuple[int, Any, int]
-"""(-1 before all values, 1 behind all, 0 at a value; the value; 0 just before it, 1 just behind it)"""
+"""(-1 before all values, 1 after all, 0 at a value; the value; 0 just before it, 1 just after it)"""
 Span = tuple[Cut, Cut]
 
 FIRST: Cut = (-1, 0, 0)
@@ -35,7 +35,7 @@ _LAST_CHARACTER = chr(sys.maxunicode)
 
 @dataclass(frozen=True)
 class Values:
-    """A set of numbers, texts or truth values. An absent value is in no set.
+    """A set of numbers, texts or booleans. An absent value is in no set.
 
     spans: ascending, with a gap between any two
     """
@@ -48,8 +48,8 @@ class Values:
 
     def complement(self) -> Values:
         """Return all other values of the kind."""
-        if self.kind == "truth":
-            return listed_values("truth", {False, True} - set(self.points))
+        if self.kind == "boolean":
+            return listed_values("boolean", {False, True} - set(self.points))
         edges = [FIRST, *(cut for span in self.spans for cut in span), LAST]
         return Values(self.kind, tuple((a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a != b))
 
@@ -74,10 +74,10 @@ class Values:
     def conditions(self, name: str) -> list[str]:
         """Return conditions on property `name` whose disjunction accepts exactly this set."""
         others = self.complement()
-        if self.kind != "truth" and not others:
+        if self.kind != "boolean" and not others:
             pivot = "''" if self.kind == "text" else "0"
             return [f"{name} <= {pivot}", f"{name} > {pivot}"]
-        if self.kind != "truth" and len(others.points) == len(others.spans):
+        if self.kind != "boolean" and len(others.points) == len(others.spans):
             return [_format_list(name, "!=", "not in", others.points)]
         listed = [_format_list(name, "=", "in", self.points)] if self.points else []
         return listed + [_format_span(name, span) for span in self.spans if not _is_point(span)]

@@ -47,20 +47,6 @@ MAX_CASE_PAIRS = 4 * MAX_CASES
 MAX_RECTANGLES = 1_024
 """rectangles that the cases of a predicate may contribute to an index"""
 
-_SYNONYMS = {"<>": "!=", "==": "="}
-
-
-def _read_token(kind: str, text: str) -> tuple[str, str]:
-    if kind == "text":
-        return kind, text[1:-1].replace("''", "'")
-    if kind == "name":
-        return kind, text[1:-1]
-    if kind == "symbol":
-        symbol = _SYNONYMS.get(text, text)
-        return symbol, symbol
-    return kind, text
-
-
 GRAMMAR = Grammar(
     pattern=re.compile(
         r"""(?P<space>\s+)
@@ -72,14 +58,8 @@ GRAMMAR = Grammar(
         re.VERBOSE,
     ),
     word="word",
-    read=_read_token,
-    hints={
-        "&": "write 'and'",
-        "|": "write 'or'",
-        "!": "write 'not', or '!='",
-        "'": "the quotes do not end",
-        '"': "the quotes do not end",
-    },
+    synonyms={"<>": "!=", "==": "="},
+    hints={"!": "write 'not', or '!='"},
     default_hint="names with other characters need double quotes, texts single quotes",
 )
 
@@ -142,8 +122,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         self.mentions: list[Mention] = []
         self._kinds: dict[str, ComparedKind] = {}
 
-    def parse_term(self, depth: int, negated: bool) -> list[Case]:
-        self.check_depth(depth)
+    def parse_term(self, negated: bool) -> list[Case]:
         name = self._parse_name()
         is_complement = self.accept_keyword("not")
         if self.accept_keyword("between"):
@@ -153,7 +132,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         elif self.accept_keyword("starts"):
             values = self._parse_prefix(name)
         elif is_complement:
-            raise self.error("'between', 'in' or 'starts with' is expected behind 'not'")
+            raise self.error("'between', 'in' or 'starts with' is expected after 'not'")
         else:
             values = self._parse_comparison(name)
         values = values.complement() if negated != is_complement else values
@@ -183,7 +162,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
             raise self.error("'and' is expected")
         high = self._parse_value(name, ordered=True)
         if low > high:
-            raise ExpressionError.at(self.text, first.start, "the smaller value comes first", found=first.text)
+            raise ExpressionError.at(self.text, first.start, "the lower end of the range comes first", found=first.text)
         kind = self._kinds[name.text]
         return _COMPARISONS[">="](kind, low).intersect(_COMPARISONS["<="](kind, high))
 
@@ -215,8 +194,8 @@ class _WhereParser(ExpressionParser[list[Case]]):
         kind, value = self._read_value(token)
         expected = self._kinds.setdefault(name.text, kind)
         if expected != kind:
-            raise self.error(f"{name.text} is compared with a {expected} before, and with a {kind} here")
-        if ordered and kind == "truth":
+            raise self.error(f"{name.text} is compared with a {expected} before and with a {kind} here")
+        if ordered and kind == "boolean":
             raise self.error("true and false have no order: use = or !=")
         self.take()
         if len(self.mentions) == MAX_CONDITIONS:
@@ -233,7 +212,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         if token.kind == "text":
             return "text", token.text
         if token.kind == "word" and token.text.lower() in ("true", "false"):
-            return "truth", token.text.lower() == "true"
+            return "boolean", token.text.lower() == "true"
         hint = ": a text needs single quotes" if token.kind in ("word", "name") else ""
         raise self.error(f"a value is expected{hint}")
 

@@ -22,53 +22,12 @@ from thinwire.topics.names import REGISTRY, SAMPLERS
 _log = logging.getLogger("thinwire.dictionaries")
 
 
-class DictionaryServiceState(BucketFollower):
-    """The topics with dictionaries enabled and their leases, as stored in the buckets."""
-
-    def __init__(self, broker: Broker, leases: Leases) -> None:
-        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lease_handler(leases)}
-        super().__init__(broker, handlers, _log, quiet=(SAMPLERS,))
-        self._documents = DocumentCache()
-        self._needed: set[str] = set()
-
-    def needed(self) -> set[str]:
-        """Return the topics whose settings enable dictionaries."""
-        return set(self._needed)
-
-    def is_needed(self, topic: str) -> bool:
-        return topic in self._needed
-
-    def topology(self, topic: str) -> Topology:
-        """Return the number of publishers and subscriptions of a topic."""
-        record = self._documents.topics.get(topic)
-        return Topology(max(1, len(record.publishers)), len(record.subscriptions)) if record is not None else Topology()
-
-    def _registry_handler(self) -> BucketHandler:
-        documents = DocumentCache()
-        needed: set[str] = set()
-
-        def take(entry: BucketEntry) -> None:
-            name = documents.put(entry)
-            if name is not None:
-                (needed.add if _has_dictionaries(documents, name) else needed.discard)(name)
-
-        def complete() -> None:
-            self._documents, self._needed = documents, needed
-
-        return BucketHandler(take, complete)
-
-
-def _has_dictionaries(documents: DocumentCache, topic: str) -> bool:
-    record = documents.topics.get(topic)
-    return record is not None and record.document is not None and record.document.settings.dictionaries
-
-
 class DictionaryService(LeasedService[TopicSampling]):
     """One instance of the dictionary trainer. Run `run` as a task and cancel it to stop the service.
 
     name: unique among the instances; a random one by default
     lease: lease term in seconds; without renewal for that long another instance takes a topic over
-    handover: seconds that a topic is held at least before it is handed over
+    handover: seconds that an instance holds a topic, at least, before it may hand it over to another instance
     """
 
     def __init__(
@@ -82,18 +41,45 @@ class DictionaryService(LeasedService[TopicSampling]):
         settings: SamplerSettings | None = None,
     ) -> None:
         leases = Leases(lease, kind="sampler")
-        self._state = DictionaryServiceState(broker, leases)
-        super().__init__(broker, name, leases, SAMPLERS, self._state, handover, _log)
+        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lease_handler(leases)}
+        follower = BucketFollower(broker, handlers, _log, quiet=(SAMPLERS,))
+        super().__init__(broker, name, leases, SAMPLERS, follower, handover, _log)
         self.clock = clock or WallClock()
         self.settings = settings or SamplerSettings()
+        self._documents = DocumentCache()
+        self._enabled: set[str] = set()
 
     def _needed_topics(self) -> set[str]:
-        return self._state.needed()
+        """Return the topics whose settings enable dictionaries."""
+        return self._enabled
 
     def _create_work(self, lease: Lease) -> TopicSampling:
-        topology = partial(self._state.topology, lease.topic)
-        return TopicSampling(self.broker, self.clock, lease, self.settings, topology)
+        return TopicSampling(self.broker, self.clock, lease, self.settings, partial(self._topology, lease.topic))
 
     async def _update_work(self, topic: str, held: HeldTopic[TopicSampling]) -> None:
-        if not self._state.is_needed(topic) or self._should_hand_over(topic, held):
+        if topic not in self._enabled or self._should_hand_over(topic, held):
             held.work.stop()
+
+    def _topology(self, topic: str) -> Topology:
+        """Return the number of publishers and subscriptions of a topic."""
+        record = self._documents.topics.get(topic)
+        return Topology(max(1, len(record.publishers)), len(record.subscriptions)) if record is not None else Topology()
+
+    def _registry_handler(self) -> BucketHandler:
+        documents = DocumentCache()
+        enabled: set[str] = set()
+
+        def take(entry: BucketEntry) -> None:
+            name = documents.put(entry)
+            if name is not None:
+                (enabled.add if _has_dictionaries(documents, name) else enabled.discard)(name)
+
+        def complete() -> None:
+            self._documents, self._enabled = documents, enabled
+
+        return BucketHandler(take, complete)
+
+
+def _has_dictionaries(documents: DocumentCache, topic: str) -> bool:
+    record = documents.topics.get(topic)
+    return record is not None and record.document is not None and record.document.settings.dictionaries

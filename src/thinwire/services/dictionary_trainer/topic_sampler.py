@@ -53,15 +53,15 @@ class SamplerSettings:
     policy: name of the dictionary policy, as listed by `thinwire.dictionaries.policies`
     lifetimes: limits of the lifetimes of dictionaries
     budget: CPU time for packing a message, as a multiple of deflate's; at 1 denser codecs are used
-    pulse: seconds between two decisions
-    tidy: seconds between two runs of retention
+    poll_interval: seconds between two decisions
+    retention_interval: seconds between two runs of retention
     """
 
     policy: str = "ours"
     lifetimes: DictionaryLifetimes = field(default_factory=DictionaryLifetimes)
     budget: float = FAST
-    pulse: float = 0.5
-    tidy: float = 300.0
+    poll_interval: float = 0.5
+    retention_interval: float = 300.0
 
 
 class TopicSampling:
@@ -118,10 +118,10 @@ class TopicSampling:
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
-        checked = decided = tidied = now()
+        checked = decided = retained = now()
         seen, read = self.sampler.sample_count, 0
         while not self._stopping:
-            stored = await reader.next(self.settings.pulse)
+            stored = await reader.next(self.settings.poll_interval)
             if stored is not None:
                 bodies = self._bodies.read(publisher_in(stored.subject), stored.payload)
                 self.sampler.offer(bodies, stored.offset, stored.time)
@@ -129,15 +129,15 @@ class TopicSampling:
                 read += 1
                 if read % YIELD_INTERVAL == 0:
                     await asyncio.sleep(0)  # a backlog must not delay the renewal of leases
-            if now() - checked < self.settings.pulse:
+            if now() - checked < self.settings.poll_interval:
                 continue
             checked = now()
-            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.pulse:
+            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.poll_interval:
                 seen, decided = self.sampler.sample_count, now()
                 await self._attempt(self._decide())
-            if now() - tidied >= self.settings.tidy:
-                tidied = now()
-                await self._attempt(self._tidy())
+            if now() - retained >= self.settings.retention_interval:
+                retained = now()
+                await self._attempt(self._apply_retention())
 
     async def _decide(self) -> None:
         await self._look_up_missing()
@@ -157,7 +157,7 @@ class TopicSampling:
             self._dictionaries.keep(update.dictionary)
         self.sampler.mark_written(update)
         decision = update.decision
-        _log.info("%s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
+        _log.info("topic %s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
 
     async def _look_up_missing(self) -> None:
         """Look up dictionaries and slot bindings that frames refer to and that are not cached."""
@@ -176,7 +176,7 @@ class TopicSampling:
         try:
             dictionary = await self._metadata.store.get(hash, self._dictionaries.find)
         except PeerFault as problem:
-            _log.warning("%s: %s", self.topic, problem)
+            _log.warning("topic %s: cannot read a dictionary: %s", self.topic, problem)
         if dictionary is not None:
             self._dictionaries.keep(dictionary)
         self._looked_up.add(hash)
@@ -191,7 +191,9 @@ class TopicSampling:
             return
         reader = await self._broker.read(log, first=key.offset, subjects=[subjects])
         try:
-            while (stored := await reader.next(self.settings.pulse)) is not None and stored.offset <= end.offset:
+            while (
+                stored := await reader.next(self.settings.poll_interval)
+            ) is not None and stored.offset <= end.offset:
                 self._bodies.read_bindings(publisher, stored.payload)
                 reader.done(stored.offset)
                 if stored.offset == end.offset:
@@ -199,11 +201,11 @@ class TopicSampling:
         finally:
             await reader.close()
 
-    async def _tidy(self) -> None:
+    async def _apply_retention(self) -> None:
         """Delete unneeded dictionaries; restore the active one if it is missing in the store."""
         sampler = self.sampler
         if sampler.active_dictionary is not None and await self._fetch(sampler.active_dictionary.hash) is None:
-            _log.warning("%s: storing missing dictionary %s again", self.topic, sampler.active_dictionary.hash.hex())
+            _log.warning("topic %s: restoring missing dictionary %s", self.topic, sampler.active_dictionary.hash.hex())
             await self._metadata.store.put(sampler.active_dictionary)
         sampler.stored = await self._metadata.delete_unneeded(
             self._broker, sampler.stored, sampler.active, self.clock.now()
@@ -216,4 +218,4 @@ class TopicSampling:
         except (Superseded, TransportClosed):
             raise
         except TransportError as problem:
-            _log.info("%s: cannot access the dictionary store: %s", self.topic, problem)
+            _log.info("topic %s: cannot access the dictionary store: %s", self.topic, problem)

@@ -24,26 +24,20 @@ class TopicRecord:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.schemas: dict[str, Schema] = {}
-        self.subscriptions: dict[str, SubscriptionDocument] = {}
-        self.publishers: dict[str, PublisherDocument] = {}
-        self._topic: dict[str, TopicDocument] = {}
-        self._config: dict[str, ConfigDocument] = {}
-        self._by_kind: dict[DocumentKind, dict[str, Any]] = {
-            DocumentKind.TOPIC: self._topic,
-            DocumentKind.CONFIG: self._config,
-            DocumentKind.SCHEMA: self.schemas,
-            DocumentKind.SUBSCRIPTION: self.subscriptions,
-            DocumentKind.PUBLISHER: self.publishers,
-        }
+        self._by_kind: dict[DocumentKind, dict[str, Any]] = {kind: {} for kind in DocumentKind}
+        self.schemas: dict[str, Schema] = self._by_kind[DocumentKind.SCHEMA]
+        self.subscriptions: dict[str, SubscriptionDocument] = self._by_kind[DocumentKind.SUBSCRIPTION]
+        self.publishers: dict[str, PublisherDocument] = self._by_kind[DocumentKind.PUBLISHER]
 
     @property
     def document(self) -> TopicDocument | None:
-        return self._topic.get("")
+        """The document of the topic itself."""
+        return self._by_kind[DocumentKind.TOPIC].get("")
 
     @property
     def config(self) -> ConfigDocument | None:
-        return self._config.get("")
+        """The configuration of its publishers."""
+        return self._by_kind[DocumentKind.CONFIG].get("")
 
     @property
     def schema(self) -> Schema | None:
@@ -81,11 +75,8 @@ class DocumentCache:
         self._present: set[str] = set()
 
     def __iter__(self) -> Iterator[TopicRecord]:
+        """Iterate over the records, ordered by topic."""
         return (self.topics[name] for name in sorted(self.topics))
-
-    def __contains__(self, key: str) -> bool:
-        """Return True if the key has a value, valid or not."""
-        return key in self._present
 
     def revision(self, key: str) -> int:
         """Return the revision that a conditional write to a key must state."""

@@ -30,6 +30,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -207,29 +208,54 @@ class RdfProjection:
     def __init__(self) -> None:
         self._store = Store()
 
-    def __len__(self) -> int:
-        return len(self._store)
-
     def put(self, document: RegistryDocument | Schema) -> None:
         """Add a document, replacing the one under its key."""
         graph = iri(schema_key(document.name, document.fingerprint) if isinstance(document, Schema) else document.key)
-        self._replace(graph, [Quad(t.subject, t.predicate, t.object, graph) for t in triples_of(document)])
-
-    def remove(self, key: str) -> None:
-        """Remove the triples of the document under a key."""
-        self._replace(iri(key), [])
+        self._store.remove_graph(graph)
+        self._store.extend([Quad(t.subject, t.predicate, t.object, graph) for t in triples_of(document)])
 
     def answer(self, query: str) -> dict[str, Any]:
-        """Return the result of a query as JSON values, without a time limit; see `query_store`."""
-        return query_store(self._store, query)
+        """Return the result of a query as JSON values, without a time limit.
+
+        The result is `columns` and `rows`, an `answer` (ASK), or `turtle` (CONSTRUCT, DESCRIBE). `complete` is false if
+        it was cut at MAX_ROWS.
+        """
+        check_query(query)
+        try:
+            found = self._store.query(query, prefixes=QUERY_PREFIXES, use_default_graph_as_union=True)
+            if isinstance(found, QueryBoolean):
+                return {"answer": bool(found)}
+            if isinstance(found, QuerySolutions):
+                columns = [variable.value for variable in found.variables]
+                rows, complete = _take_rows([_plain(term) for term in solution] for solution in found)
+                return {"columns": columns, "rows": rows, "complete": complete}
+            triples, complete = _take_rows(found)
+            text = serialize(triples, format=RdfFormat.TURTLE, prefixes=QUERY_PREFIXES)
+            assert text is not None
+            return {"turtle": text.decode(), "complete": complete}
+        except SyntaxError as problem:
+            detail = f"not a SPARQL query (SELECT, ASK, CONSTRUCT or DESCRIBE): {problem.msg}"
+            raise RegistryError(detail) from None
+        except (OSError, RuntimeError) as problem:
+            raise RegistryError(f"the query cannot be answered: {problem}") from None
 
     async def query(self, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
-        """Return the result of a query as JSON values; `RegistryError` after the timeout."""
-        return await run_query(self._store, query, timeout=timeout)
+        """Return the result of `answer`; `RegistryError` after the timeout."""
+        result: Future[dict[str, Any]] = Future()
+        result.set_running_or_notify_cancel()  # the timeout cannot cancel the query
 
-    def _replace(self, graph: NamedNode, quads: list[Quad]) -> None:
-        self._store.remove_graph(graph)
-        self._store.extend(quads)
+        def work() -> None:
+            try:
+                result.set_result(self.answer(query))
+            except Exception as error:
+                result.set_exception(error)
+
+        _start_thread(work)
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.wrap_future(result)
+        except TimeoutError:
+            raise RegistryError("the query takes too long: make it narrower, or add LIMIT", seconds=timeout) from None
 
 
 async def query_registry(bucket: Bucket, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
@@ -243,68 +269,12 @@ async def query_registry(bucket: Bucket, query: str, *, timeout: float = TIMEOUT
     return await graph.query(query, timeout=timeout)
 
 
-async def run_query(store: Store, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
-    """Return the result of `query_store`; `RegistryError` after the timeout."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[dict[str, Any]] = loop.create_future()
-
-    def finish(found: dict[str, Any] | None, problem: Exception | None) -> None:
-        if result.done():
-            return
-        if found is not None:
-            result.set_result(found)
-        else:
-            result.set_exception(problem or RegistryError("the query has no result"))
-
-    def work() -> None:
-        found, problem = None, None
-        try:
-            found = query_store(store, query)
-        except Exception as error:
-            problem = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(finish, found, problem)
-
-    _start_thread(work)
-    try:
-        async with asyncio.timeout(timeout):
-            return await result
-    except TimeoutError:
-        raise RegistryError("the query takes too long: make it narrower, or add LIMIT", seconds=timeout) from None
-
-
 def _start_thread(work: Callable[[], None]) -> None:
     before = threading.stack_size(_STACK)
     try:
         threading.Thread(target=work, name="sparql", daemon=True).start()
     finally:
         threading.stack_size(before)
-
-
-def query_store(store: Store, query: str) -> dict[str, Any]:
-    """Run a query without a time limit.
-
-    The result is `columns` and `rows`, an `answer` (ASK), or `turtle` (CONSTRUCT, DESCRIBE). `complete` is false if the
-    result was cut at MAX_ROWS.
-    """
-    check_query(query)
-    try:
-        found = store.query(query, prefixes=QUERY_PREFIXES, use_default_graph_as_union=True)
-        if isinstance(found, QueryBoolean):
-            return {"answer": bool(found)}
-        if isinstance(found, QuerySolutions):
-            columns = [variable.value for variable in found.variables]
-            rows, complete = _take_rows([_plain(term) for term in solution] for solution in found)
-            return {"columns": columns, "rows": rows, "complete": complete}
-        triples, complete = _take_rows(found)
-        text = serialize(triples, format=RdfFormat.TURTLE, prefixes=QUERY_PREFIXES)
-        assert text is not None
-        return {"turtle": text.decode(), "complete": complete}
-    except SyntaxError as problem:
-        detail = f"not a SPARQL query (SELECT, ASK, CONSTRUCT or DESCRIBE): {problem.msg}"
-        raise RegistryError(detail) from None
-    except (OSError, RuntimeError) as problem:
-        raise RegistryError(f"the query cannot be answered: {problem}") from None
 
 
 def check_query(query: str) -> None:

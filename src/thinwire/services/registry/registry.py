@@ -142,7 +142,7 @@ class Registry:
         self.documents = DocumentCache()
         self._probes = SubscriptionProbes(probe_every, misses)
         self._topics: dict[str, _TopicState] = {}
-        self._hold_until: float | None = None
+        self._inherited_until: float | None = None
 
     def apply(self, entry: BucketEntry, now: float) -> None:
         """Apply a change of the bucket."""
@@ -169,8 +169,8 @@ class Registry:
 
         Call it after all present documents have been applied: a missing document counts as removed.
         """
-        if self._hold_until is None:
-            self._hold_until = now + self.grace
+        if self._inherited_until is None:
+            self._inherited_until = now + self.grace
             for name in self.documents.topics:
                 self._topics[name].inherited = self.documents.revision(config_key(name))
         writes = [Write(key, None, self.documents.revision(key)) for key in self._probes.list_missing()]
@@ -244,7 +244,7 @@ class Registry:
     def _make_budget(
         self, record: TopicRecord, document: TopicDocument, schema: Schema, state: _TopicState, now: float
     ) -> Budget:
-        demands = [group.first for group in state.demands.groups()]
+        demands = [group.oldest for group in state.demands.groups()]
         needed = budget(schema, demands, document.settings)
         if record.config is None:
             return needed
@@ -258,7 +258,7 @@ class Registry:
 
     def _is_inherited(self, name: str, state: _TopicState, now: float) -> bool:
         """Return True within `grace` seconds of the start, if the configuration has not changed since."""
-        recent = self._hold_until is not None and now < self._hold_until
+        recent = self._inherited_until is not None and now < self._inherited_until
         return recent and state.inherited == self.documents.revision(config_key(name))
 
     def _next_version(self, record: TopicRecord, state: _TopicState) -> int:
@@ -268,8 +268,8 @@ class Registry:
 
     def _find_next_decision(self, name: str, state: _TopicState, now: float) -> float | None:
         ends = [removed.until for removed in state.removed.values()]
-        if self._hold_until is not None and self._is_inherited(name, state, now):
-            ends.append(self._hold_until)
+        if self._inherited_until is not None and self._is_inherited(name, state, now):
+            ends.append(self._inherited_until)
         return min(ends, default=None)
 
 

@@ -25,14 +25,15 @@ from thinwire.topics.names import REGISTRY, alive_subject, service_subject
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 PROBE_TIMEOUT = 2.0
+"""seconds that a subscriber has to answer a probe"""
 MAX_PROBES = 32
 """concurrent probes"""
-RETRY = 1.0
+RETRY_DELAY = 1.0
 """seconds between attempts to reach the broker"""
-TICK = 0.25
+CHECK_INTERVAL = 0.25
 """seconds between two checks of probes and grace periods"""
-BACKOFF = 4.0
-"""pause after a decision, as a multiple of its duration; at most TICK"""
+DECISION_PAUSE = 4.0
+"""pause after a decision, as a multiple of its duration; at most CHECK_INTERVAL"""
 
 _log = logging.getLogger("thinwire.registry")
 
@@ -85,9 +86,9 @@ class RegistryService(ServiceBase):
             for write in writes:
                 await self._write(write)
             self._report()
-            await asyncio.sleep(min(TICK, BACKOFF * duration))  # gathers further changes of a burst
+            await asyncio.sleep(min(CHECK_INTERVAL, DECISION_PAUSE * duration))  # gathers further changes of a burst
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK):
+                async with asyncio.timeout(CHECK_INTERVAL):
                     await self._follower.changed.wait()
 
     async def _write(self, write: Write) -> None:
@@ -96,7 +97,7 @@ class RegistryService(ServiceBase):
                 self._bucket = await self.broker.bucket(REGISTRY)
             if write.value is None:
                 await self._bucket.delete(write.key, revision=write.revision)
-                _log.info("removed %s: no answer to probes", write.key)
+                _log.info("removed %s: the subscriber does not answer probes", write.key)
                 return
             revision = await self._bucket.put(write.key, write.value, revision=write.revision)
         except Conflict:
@@ -105,7 +106,7 @@ class RegistryService(ServiceBase):
             raise
         except TransportError as problem:
             _log.warning("cannot write %s: %s", write.key, problem)
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_DELAY)
             return
         self.registry.apply(BucketEntry(write.key, write.value, revision), self.clock.now())
 
@@ -123,7 +124,7 @@ class RegistryService(ServiceBase):
         while True:
             due = self.registry.probes(self.clock.now())
             await asyncio.gather(*(self._probe_one(document, limit) for document in due))
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def _probe_one(self, document: SubscriptionDocument, limit: asyncio.Semaphore) -> None:
         async with limit:

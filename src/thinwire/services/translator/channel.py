@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from thinwire.codec import Audit, Counts, StreamEncoder, Watermark
-from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
+from thinwire.codec.decoded_event_encoder import Frames
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.row_map import RowMap
@@ -27,6 +27,7 @@ from thinwire.errors import EventRejected
 from thinwire.schema import Event
 from thinwire.services.translator.channel_encoder import ChannelEncoder
 from thinwire.services.translator.channel_writer import ChannelMessage, MessageFrames, batch_frames
+from thinwire.services.translator.decoded_message import DecodedMessage
 from thinwire.topics.demand_class import DemandClass, Source
 from thinwire.topics.position import Position
 from thinwire.wire import Request
@@ -41,24 +42,6 @@ FRAME_OVERHEAD = 64
 """bytes of memory per buffered frame beside its content, which is often a dozen bytes"""
 
 _ANY_REQUEST = Request(0, 0)
-
-Step = list[Event] | Watermark | Audit | DecoderState
-"""consecutive events, a watermark, exact values, or the decoder state after a reconfiguration of the publisher"""
-
-
-class DecodedMessage(NamedTuple):
-    """A decoded log message as steps that every channel of its publisher processes in order.
-
-    events: number of events
-    is_complete: False if decoding stopped at a gap; channels do not continue after the message
-    """
-
-    offset: int
-    time: float
-    steps: list[Step]
-    events: int
-    is_complete: bool
-
 
 _NO_MESSAGE = DecodedMessage(0, 0.0, [], 0, is_complete=False)
 
@@ -119,8 +102,12 @@ class Channel:
         self._starts_message = True
 
     @property
-    def active_stream(self) -> StreamEncoder | None:
-        """The stream encoder at the current position; None before the channel begins or while it skips."""
+    def is_encoding(self) -> bool:
+        """Report whether the channel has begun and does not skip events."""
+        return self.encoder is not None and not self.events_to_skip
+
+    def catch_up(self) -> StreamEncoder | None:
+        """Bring the channel up to date. Return its stream encoder; None before it begins or while it skips."""
         if self.group is not None:
             self.group.catch_up(self)
         return None if self.encoder is None or self.events_to_skip else self.encoder.stream
@@ -176,7 +163,7 @@ class Channel:
         """Handle a gap in the log: report suppressed events and stop until the channel begins again."""
         if self.encoder is None:
             return
-        stream = self.active_stream
+        stream = self.catch_up()
         if stream is not None and stream.has_unsent_suppressed:
             self._put(stream.heartbeat(now), self._position)
         self._sequence = self.next_sequence
@@ -191,7 +178,7 @@ class Channel:
             if isinstance(step, list):
                 self._encode(step)
             else:
-                self._process_step(step)
+                self.process_step(step, message)
         if message.is_complete:
             self._finish_message()
 
@@ -209,35 +196,42 @@ class Channel:
             self._put(frames, self._position_after(self._position.within + 1))
 
     def process_step(self, step: Watermark | Audit | DecoderState, message: DecodedMessage) -> None:
-        """Process a step without events, for a group. Raises as `process` does."""
+        """Process a step without events. Raises as `process` does."""
+        assert self.encoder is not None
         self._start_message(message)
-        self._process_step(step)
+        if isinstance(step, DecoderState):
+            frames = self.encoder.reconfigure(step, message.time)
+        elif self.events_to_skip:
+            return
+        elif isinstance(step, Watermark):
+            frames = self.encoder.stream.heartbeat(message.time, step.time)
+        else:
+            frames = self.encoder.audit(step)
+        if not self.events_to_skip:
+            self._put(frames, self._position_after(self._position.within))
 
     def request_key_frames(self, now: float) -> None:
         """Send a key frame round; soon after another one it is delayed until the time of the log has advanced."""
-        stream = self.active_stream
+        stream = self.catch_up()
         if stream is None:
             return  # it begins with key frames anyway
         frames = stream.answer(_ANY_REQUEST, now)
         self.has_pending_request = not frames
         if self.has_pending_request and self.group is not None:
             self.group.add_pending_request(self)
-        self._starts_message = True
-        self._put(frames, Position(self._position.offset))
+        self._put_message(frames)
 
     def send_suppressed(self, now: float) -> None:
         """Report suppressed events now, without a heartbeat of the publisher."""
-        stream = self.active_stream
+        stream = self.catch_up()
         if stream is not None and stream.has_unsent_suppressed:
-            self._starts_message = True
-            self._put(stream.heartbeat(now), Position(self._position.offset))
+            self._put_message(stream.heartbeat(now))
 
     def send_due_key_frames(self, now: float) -> None:
         """Send key frames that are due although no event of the last message was encoded."""
-        stream = self.active_stream
+        stream = self.catch_up()
         if stream is not None:
-            self._starts_message = True
-            self._put(stream.poll(now), Position(self._position.offset))
+            self._put_message(stream.poll(now))
 
     def take_messages(self, limit: int) -> list[ChannelMessage]:
         """Remove the buffered frames and return them as messages of at most `limit` bytes."""
@@ -264,10 +258,8 @@ class Channel:
         stream = encoder.stream
         counted = stream.counts.events
         selected, indexes = encoder.select(events) if encoder.is_selective else (events, range(len(events)))
-        encode = encode_decoded_events(stream, selected, now)
-        encoded = encode if encoder.matches is None else encoder.encode_matching(selected, now)
         try:
-            for frames in encoded:
+            for frames in encoder.encode_all(selected, now):
                 self._put_event_frames(frames, indexes, first)
             self._position = self._position._replace(within=first + len(events))
         except EventRejected:
@@ -286,19 +278,6 @@ class Channel:
             self._put(encoder.stream.start(self._message.time), self._position)
         return events[len(skipped) :]
 
-    def _process_step(self, step: Watermark | Audit | DecoderState) -> None:
-        assert self.encoder is not None
-        if isinstance(step, DecoderState):
-            frames = self.encoder.reconfigure(step, self._message.time)
-        elif self.events_to_skip:
-            return
-        elif isinstance(step, Watermark):
-            frames = self.encoder.stream.heartbeat(self._message.time, step.time)
-        else:
-            frames = self.encoder.audit(step)
-        if not self.events_to_skip:
-            self._put(frames, self._position_after(self._position.within))
-
     def _finish_message(self) -> None:
         assert self.encoder is not None
         self._position = Position(self._message.offset)
@@ -313,6 +292,11 @@ class Channel:
         if self._message.is_complete and within == self._message.events:
             return Position(self._message.offset)
         return Position(self._position.offset, within)
+
+    def _put_message(self, frames: list[bytes]) -> None:
+        """Buffer frames between two log messages."""
+        self._starts_message = True
+        self._put(frames, Position(self._position.offset))
 
     def _put(self, frames: list[bytes], position: Position) -> None:
         if not frames:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from thinwire.codec import Audit, StreamConfig, StreamEncoder
-from thinwire.codec.decoded_event_encoder import Frames
+from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.row_map import RowMap
 from thinwire.schema import Event
+from thinwire.services.translator.decoded_message import DecodedMessage
 from thinwire.topics.demand_class import DemandClass, Source
 from thinwire.wire.control_frames import MAX_SKIP
-
-if TYPE_CHECKING:
-    from thinwire.services.translator.channel import DecodedMessage
 
 _MAX_ADVANCE = MAX_SKIP - 1
 """events that one frame can skip"""
@@ -55,6 +52,7 @@ class ChannelEncoder:
     """Encodes the events of one publisher for one class.
 
     stream: the encoder; its state equals that of `decoder_state` when it is created
+    log_schema: schema of the publisher's events
     matches: the predicate of the class; None if it has none
     is_selective: the class does not receive every event
     row_map: shared by the channels of the same sources
@@ -74,6 +72,7 @@ class ChannelEncoder:
     ) -> None:
         schema = demand.schema(decoder_state.schema)
         select = demand.source_filter(schema)
+        self.log_schema = decoder_state.schema
         self._demand = demand
         self._key_frame_interval = key_frame_interval
         self._max_sources = max_sources
@@ -113,10 +112,15 @@ class ChannelEncoder:
     def encode(self, event: Event, now: float) -> list[bytes]:
         """Return the frames of an event that the class selects."""
         frames = skip_to_event(self.stream, event, now) if self.matches is not None else []
-        return frames + self.stream.publish(event, now) if frames else self.stream.publish(event, now)
+        return frames + self.stream.publish(event, now)
 
-    def encode_matching(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
-        """Yield the frames of events that match the predicate."""
+    def encode_all(self, events: Sequence[Event], now: float) -> Iterable[Frames]:
+        """Return the frames of events that the class selects."""
+        return (
+            encode_decoded_events(self.stream, events, now) if self.matches is None else self._encode_each(events, now)
+        )
+
+    def _encode_each(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
         for number, event in enumerate(events):
             frames = self.encode(event, now)
             if frames:

@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 from thinwire.codec import Audit, StreamEncoder, Watermark
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.errors import DemandError, EventRejected
-from thinwire.filters.where.predicate_index import PredicateIndex
 from thinwire.schema import Event
-from thinwire.services.translator.channel import Channel, DecodedMessage
+from thinwire.services.translator.channel import Channel
+from thinwire.services.translator.decoded_message import DecodedMessage
 
 OnRejected = Callable[[Channel, DemandError | EventRejected, float], None]
 
@@ -104,6 +104,10 @@ class ChannelGroup(Generic[M]):
         self._pending_requests: dict[str, Channel] = {}
         self._messages = self._offset = self._within = 0
 
+    def join(self, channel: Channel) -> None:
+        """Add a channel, between two messages."""
+        raise NotImplementedError
+
     def leave(self, channel: Channel) -> None:
         """Remove a channel, brought up to date, if it is a member."""
         member = self._members.get(channel.demand.id)
@@ -185,44 +189,3 @@ class ChannelGroup(Generic[M]):
         requested, self._pending_requests = self._pending_requests, {}
         for channel in requested.values():
             channel.request_key_frames(message.time)
-
-
-class WhereGroup(ChannelGroup[GroupMember]):
-    """The channels of one publisher whose classes have a `where` predicate: all predicates are matched at once.
-
-    A channel receives the events that match its predicate, predicted or not, because the absence of an event means that
-    it did not match. The ordinals in between are skipped before the next matching event. Watermarks, reconfigurations
-    and key frames cost time per channel; key frames are sent at the end of a message.
-    """
-
-    def clear(self) -> None:
-        super().clear()
-        self._index = PredicateIndex[GroupMember]()
-
-    def join(self, channel: Channel) -> None:
-        """Add a channel, between two messages."""
-        assert channel.demand.predicate is not None
-        member = GroupMember(channel, self._messages)
-        self._index.add(member, channel.demand.predicate)
-        self._add(member)
-
-    def _on_leave(self, member: GroupMember) -> None:
-        self._index.remove(member)
-
-    def _process_events(self, events: list[Event], message: DecodedMessage) -> None:
-        for event, members in zip(events, self._index.match(events), strict=True):
-            for member in members:
-                if not member.is_closed and member.channel.covers(event.source):
-                    self._send_event(member, event, message)
-            self._within += 1
-
-    def _send_event(self, member: GroupMember, event: Event, message: DecodedMessage) -> None:
-        self._update_position(member)
-        super()._send_event(member, event, message)
-
-    def _finish_message(self, message: DecodedMessage) -> None:
-        super()._finish_message(message)
-        self._schedule.advance(message.time)
-        for member in self._schedule.due(message.time):
-            member.channel.send_due_key_frames(message.time)
-        self._schedule.reschedule_all()

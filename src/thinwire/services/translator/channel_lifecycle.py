@@ -74,7 +74,7 @@ class ChannelLifecycle:
         """Report whether the channel of a class is open and announced with `since`."""
         document = self._documents.documents.get(name)
         is_announced = document is not None and document.state == "open" and document.since == since
-        return is_announced and self._translation.has_class(name)
+        return is_announced and name in self._translation.classes
 
     async def apply(self, decisions: Mapping[str, ServingDecision]) -> None:
         """Open and close channels by the decisions, and write the documents of changed classes."""
@@ -87,7 +87,7 @@ class ChannelLifecycle:
         self._applied = decisions
 
     async def _close(self, served: Mapping[str, ServingDecision]) -> None:
-        for name in self._translation.classes:
+        for name in list(self._translation.classes):
             if name not in served or served[name].state != "open":
                 async with self._lock:
                     self._translation.close(name)

@@ -39,11 +39,13 @@ class ChannelDecider:
     """Decides for every class of a topic whether it needs a channel.
 
     Decisions are cached: an update costs time in proportion to the changed subscriptions.
+
+    decisions: the last ones
     """
 
     def __init__(self) -> None:
+        self.decisions: dict[str, ServingDecision] = {}
         self._index = DemandIndex(_demand_text, DemandClass.of)
-        self._decisions: dict[str, ServingDecision] = {}
         self._decided_for: tuple[Schema | None, ConfigDocument | None] = (None, None)
 
     def decide(self, topic: TopicRecord, changed: Iterable[str] | None = None) -> dict[str, ServingDecision]:
@@ -58,22 +60,20 @@ class ChannelDecider:
         has_changed, self._index.changed = self._index.changed, False
         if (topic.schema, topic.config) != self._decided_for:
             self._decided_for = topic.schema, topic.config
-            self._decisions, has_changed = {}, True
+            self.decisions, has_changed = {}, True
         if has_changed:
-            self._decisions = {demand.id: self._decide(topic, demand) for demand in self._classes()}
-        return self._decisions
+            self.decisions = {
+                demand.id: self.decisions.get(demand.id) or _decide_class(topic, demand) for demand in self._classes()
+            }
+        return self.decisions
 
     def _classes(self) -> list[DemandClass]:
         """Return the distinct classes; different texts such as 0.5 and 0.50 may describe the same one."""
-        groups = sorted(self._index.groups(), key=lambda group: (group.first.since, group.first.identity))
+        groups = sorted(self._index.groups(), key=lambda group: (group.oldest.since, group.oldest.identity))
         distinct: dict[str, DemandClass] = {}
         for group in groups:
             distinct.setdefault(group.value.id, group.value)
         return list(distinct.values())
-
-    def _decide(self, topic: TopicRecord, demand: DemandClass) -> ServingDecision:
-        cached = self._decisions.get(demand.id)
-        return cached if cached is not None else _decide_class(topic, demand)
 
 
 class ChannelPlan:
@@ -94,7 +94,7 @@ class ChannelPlan:
             self._add(demand)
 
     def update(self, decisions: Mapping[str, ServingDecision], now: float) -> dict[str, ServingDecision]:
-        """Return how each class is served now. A class that is missing in the result is served no longer."""
+        """Return how each class is served now. A class that is not in the result is no longer served."""
         self._close_expired(decisions, now)
         served = {name: self._admit(decision) for name, decision in decisions.items()}
         for name, demand in self._open.items():

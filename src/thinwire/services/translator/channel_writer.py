@@ -142,25 +142,18 @@ class ChannelWriter:
         queues: dict[tuple[str, str], list[ChannelMessage]] = {}
         for message in messages:
             queues.setdefault((message.class_id, message.publisher), []).append(message)
-        if self._failure is None and len(queues) == 1:
-            await self._write_channels(deque(queues.items()))
-        elif self._failure is None and queues:
-            await self._write_concurrently(deque(queues.items()))
+        if self._failure is None:
+            await self._write_queues(deque(queues.items()))
         if self._failure is not None:
             raise self._failure
 
-    async def _write_concurrently(self, queues: deque[tuple[tuple[str, str], list[ChannelMessage]]]) -> None:
-        workers = min(MAX_CONCURRENT, len(queues))
-        tasks = [asyncio.ensure_future(self._write_channels(queues)) for _ in range(workers)]
+    async def _write_queues(self, queues: deque[tuple[tuple[str, str], list[ChannelMessage]]]) -> None:
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        finally:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception) and not isinstance(result, TransportError):
-                raise result
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(MAX_CONCURRENT, len(queues))):
+                    group.create_task(self._write_channels(queues))
+        except* TransportError:
+            pass  # the first one is in `_failure`
 
     async def _write_channels(self, queues: deque[tuple[tuple[str, str], list[ChannelMessage]]]) -> None:
         try:

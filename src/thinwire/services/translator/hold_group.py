@@ -26,10 +26,11 @@ from thinwire.codec.kernels.slot_updates import warm_up_advance
 from thinwire.codec.row_map import RowMap
 from thinwire.errors import DemandError, EventRejected
 from thinwire.filters.interval_table import IntervalTable, Workspace
-from thinwire.schema import Event, Schema
-from thinwire.services.translator.channel import Channel, DecodedMessage
+from thinwire.schema import Event
+from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.channel_group import ChannelGroup, KeyFrameSchedule, OnRejected
-from thinwire.services.translator.hold_member import HoldMember, Rows, SourceHolders, TickReader
+from thinwire.services.translator.decoded_message import DecodedMessage
+from thinwire.services.translator.hold_member import HoldMember, Rows, SourceMembers, TickReader
 from thinwire.topics.demand_class import Source
 
 _INITIAL_ROWS = 64
@@ -58,10 +59,10 @@ class SourceOrdinals:
 
     def rows_of(self, member: HoldMember) -> Rows:
         """Return the row here of each row of a member. The result is cached per shared row map."""
-        row_map, sources = member.row_map, member.sources
+        row_map, sources = member.sources.row_map, member.sources.keys
         _, rows = self._rows_by_map.get(id(row_map), (row_map, _NO_ROWS))
         if len(rows) < len(sources):
-            added = [self.row(sources[row], member.last_ordinal(row)) for row in range(len(rows), len(sources))]
+            added = [self.row(sources[row], member.sources.last_ordinal(row)) for row in range(len(rows), len(sources))]
             rows = np.concatenate((rows, np.array(added, dtype=np.int64)))
             self._rows_by_map[id(row_map)] = row_map, rows
         return rows
@@ -79,14 +80,14 @@ class HoldGroup(ChannelGroup[HoldMember]):
         self._joined: list[HoldMember] = []
         self._tick_reader: TickReader | None = None
         self._ordinals = SourceOrdinals()
-        self._holders: dict[int, SourceHolders] = {}
+        self._members_by_row: dict[int, SourceMembers] = {}
 
-    def join(self, channel: Channel, schema: Schema) -> None:
-        """Add a channel, between two messages; `schema` is the publisher's."""
-        names = {p.name for p in channel.demand.schema(schema).wire}
-        if self._tick_reader is None or not names <= self._tick_reader.names:
-            known = self._tick_reader.names if self._tick_reader is not None else frozenset()
-            self._tick_reader = TickReader(schema, names | known)
+    def join(self, channel: Channel) -> None:
+        assert channel.encoder is not None
+        names = {p.name for p in channel.encoder.stream.schema.wire}
+        known = self._tick_reader.names if self._tick_reader is not None else set()
+        if self._tick_reader is None or not names <= known:
+            self._tick_reader = TickReader(channel.encoder.log_schema, names | known)
             self._rebuild()
         member = HoldMember(channel, self._tick_reader.tick_indexes, self._messages)
         self._joined.append(member)
@@ -111,27 +112,27 @@ class HoldGroup(ChannelGroup[HoldMember]):
     def _process_event(self, event: Event, message: DecodedMessage) -> None:
         assert self._tick_reader is not None
         row = self._ordinals.row(event.source, event.ordinal - 1)
-        holders = self._holders_of(row, event)
+        members = self._members_of(row, event)
         reading = self._tick_reader.read(event)
-        affected = holders.find_affected(reading, bool(event.flags), event.ordinal - 1)
+        affected = members.find_affected(reading, bool(event.flags), event.ordinal - 1)
         affected += self._find_due(event, message.time, affected)
         for index, member in affected:
             if not member.is_closed:
                 self._send_event(member, event, message)
             if index >= 0:
-                holders.update_intervals(index, member)
+                members.update_intervals(index, member)
         self._ordinals.ordinals[row] = event.ordinal
-        holders.index_new_members(self._workspace, len(self._tick_reader.tick_indexes))
+        members.index_new_members(self._workspace, len(self._tick_reader.tick_indexes))
 
-    def _holders_of(self, row: int, event: Event) -> SourceHolders:
-        holders = self._holders.get(row)
-        if holders is None:
-            holders = self._holders[row] = SourceHolders(event.source)
-        if holders.joined_count < len(self._joined):
-            new = self._joined[holders.joined_count :]
-            holders.add_members([one for one in new if not one.is_closed and one.channel.covers(event.source)])
-            holders.joined_count = len(self._joined)
-        return holders
+    def _members_of(self, row: int, event: Event) -> SourceMembers:
+        members = self._members_by_row.get(row)
+        if members is None:
+            members = self._members_by_row[row] = SourceMembers(event.source)
+        if members.joined_count < len(self._joined):
+            new = self._joined[members.joined_count :]
+            members.add([one for one in new if not one.is_closed and one.channel.covers(event.source)])
+            members.joined_count = len(self._joined)
+        return members
 
     def _find_due(
         self, event: Event, now: float, affected: list[tuple[int, HoldMember]]
@@ -147,7 +148,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
             self.catch_up(member.channel)
         else:
             self._update_position(member)
-            row = member.row_of(event.source)
+            row = member.sources.row_of(event.source)
             if row is not None:
                 member.advance_to(row, event.ordinal - 1)
         try:
@@ -169,7 +170,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
         indexes = self._tick_reader.tick_indexes
         self._joined = [HoldMember(one.channel, indexes, one.joined_after) for one in self._members.values()]
         self._members = {member.channel.demand.id: member for member in self._joined}
-        self._holders.clear()
+        self._members_by_row.clear()
         self._schedule = KeyFrameSchedule[HoldMember]()
         for member in self._joined:
             self._schedule.schedule(member)
@@ -178,6 +179,6 @@ class HoldGroup(ChannelGroup[HoldMember]):
 @cache
 def warm_up_hold_group() -> None:
     """Compile the kernels of hold groups, once per process."""
-    line = IntervalTable(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    line.put(int(line.outside(1)[0]), 0, 0)
+    table = IntervalTable(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    table.put(int(table.outside(1)[0]), 0, 0)
     warm_up_advance()

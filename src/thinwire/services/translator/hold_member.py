@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from thinwire.codec.code_generation import picker
-from thinwire.codec.row_map import RowMap
 from thinwire.codec.rules import Rule
 from thinwire.codec.ticks import TICK_LIMIT
 from thinwire.codec.value_conversion import converter
@@ -25,8 +24,8 @@ from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 Rows = npt.NDArray[np.int64]
 Interval = tuple[int, int]
 
-INDEX_COST = 4
-"""cost of indexing one member, in evaluations of a member that is not indexed"""
+EVALUATION_COST = 4
+"""cost of an event for a member that is not indexed, as a multiple of the cost of indexing one member"""
 
 
 class TickReading(NamedTuple):
@@ -47,9 +46,8 @@ class TickReader:
     tick_indexes: index of each tick property
     """
 
-    def __init__(self, schema: Schema, names: Collection[str] = ()) -> None:
-        self.schema = schema
-        self.names = frozenset(names)
+    def __init__(self, schema: Schema, names: Set[str]) -> None:
+        self.names = names
         read = [p for p in schema.wire if p.role is not Role.HEADER and p.name in self.names]
         ticks = [p for p in read if encoding_kind_of(p.kind) is EncodingKind.TICK]
         self.tick_indexes = {p.name: index for index, p in enumerate(ticks)}
@@ -70,8 +68,7 @@ class TickReader:
 
 
 def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
-    """Return a function that maps a value to a comparison key. Two keys are equal only if an encoder sends the values
-    identically.
+    """Return a function from values to comparison keys. Values with equal keys are sent identically.
 
     It separates 0.0 from -0.0, and 1 from True.
     """
@@ -86,11 +83,11 @@ def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
 class HoldMember(GroupMember):
     """A channel of a hold group: its subscribers predict that a value stays as last sent."""
 
-    __slots__ = ("_held", "_sources")
+    __slots__ = ("_held", "sources")
 
     def __init__(self, channel: Channel, tick_indexes: dict[str, int], joined_after: int) -> None:
         super().__init__(channel, joined_after)
-        self._sources = self.stream.sources
+        self.sources = self.stream.sources
         rules = self.stream.rules
         self._held: list[tuple[int, Rule]] = [
             (tick_indexes[rule.property.name], rule)
@@ -103,47 +100,30 @@ class HoldMember(GroupMember):
         """Sort key: members that send about equally often are neighbours in the interval table."""
         return tuple(rule.tolerance for _, rule in self._held)
 
-    @property
-    def sources(self) -> list[Source]:
-        """Its sources, by row."""
-        return self._sources.keys
-
-    @property
-    def row_map(self) -> RowMap:
-        return self._sources.row_map
-
-    def row_of(self, source: Source) -> int | None:
-        return self._sources.row_of(source)
-
-    def last_ordinal(self, row: int) -> int:
-        """Return the ordinal of the last event of a source, sent or suppressed."""
-        return self._sources.last_ordinal(row)
-
-    def last_sent(self, row: int) -> int:
-        """Return the ordinal up to which frames have reported the events of a source."""
-        return self._sources.last_sent(row)
-
     def advance_to(self, row: int, ordinal: int) -> None:
         """Suppress all events of a source up to `ordinal`."""
-        self._count(self._sources.advance_to(row, ordinal))
+        self._count(self.sources.advance_to(row, ordinal))
 
     def advance_all(self, rows: Rows, ordinals: Rows) -> None:
         """Suppress all events of every source up to `ordinals[rows[row]]`."""
-        self._count(self._sources.advance_all(rows, ordinals))
+        self._count(self.sources.advance_all(rows, ordinals))
 
     def _count(self, suppressed: int) -> None:
         self.stream.count_suppressed(suppressed)
         self.channel.counts.events += suppressed
 
-    def intervals(self, row: int) -> dict[int, Interval]:
-        """Return, by tick index, the interval of ticks of a source that need no frame."""
-        found = {index: self._sources.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
-        if self._sources.must_send_next(row):
+    def intervals(self, source: Source) -> dict[int, Interval]:
+        """Return, by tick index, the interval of ticks of a source that need no frame; all others are unbounded."""
+        row = None if self.is_closed else self.sources.row_of(source)
+        if row is None:
+            return {}
+        found = {index: self.sources.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
+        if self.sources.must_send_next(row):
             found[0] = EMPTY
-        return found if 0 in found else {0: UNBOUNDED, **found}
+        return found
 
 
-class SourceHolders:
+class SourceMembers:
     """The members that cover one source, and their intervals.
 
     Indexed members process an event only if a tick is outside of their interval. New members process every event until
@@ -173,7 +153,7 @@ class SourceHolders:
         self._new_evaluations = 0
         self._next_skip_check = 0
 
-    def add_members(self, members: Sequence[HoldMember]) -> None:
+    def add(self, members: Sequence[HoldMember]) -> None:
         self._new += members
 
     def find_affected(self, reading: TickReading, flagged: bool, ordinal: int) -> list[tuple[int, HoldMember]]:
@@ -194,18 +174,17 @@ class SourceHolders:
         return [*((index, self._indexed[index]) for index in indexes), *new]
 
     def update_intervals(self, index: int, member: HoldMember) -> None:
-        """Update the intervals of a member after it processed an event. A closed member gets unlimited intervals."""
-        row = None if member.is_closed else member.row_of(self.source)
-        intervals = {} if row is None else member.intervals(row)
+        """Update the intervals of a member after it processed an event. A closed member gets unbounded intervals."""
+        intervals = member.intervals(self.source)
         for tick_index, table in enumerate(self._tables):
             interval = intervals.get(tick_index, UNBOUNDED)
             if table.interval(index) != interval:
                 table.put(index, *interval)
 
     def index_new_members(self, workspace: Workspace, tick_count: int) -> None:
-        """Index the new members once their evaluations have cost as much as building the tables."""
+        """Index the new members once the events that they processed have cost as much as building the tables."""
         self._new_evaluations += len(self._new)
-        if self._new and self._new_evaluations * INDEX_COST >= len(self._indexed):
+        if self._new and self._new_evaluations * EVALUATION_COST >= len(self._indexed):
             self._build_tables(workspace, tick_count)
 
     def _find_outside(self, ticks: list[int]) -> list[int]:
@@ -217,10 +196,10 @@ class SourceHolders:
         """Yield the members that have suppressed as many events of the source as one frame can skip."""
         limit, earliest = MAX_SKIP - 1, ordinal
         for index, member in enumerate(self._indexed):
-            row = None if member.is_closed else member.row_of(self.source)
+            row = None if member.is_closed else member.sources.row_of(self.source)
             if row is None:
                 continue
-            sent = member.last_sent(row)
+            sent = member.sources.last_sent(row)
             if ordinal - sent >= limit:
                 yield index
             else:
@@ -231,12 +210,8 @@ class SourceHolders:
         members = [member for member in (*self._indexed, *self._new) if not member.is_closed]
         self._indexed = sorted(members, key=lambda member: member.tolerances)
         self._new, self._new_evaluations = [], 0
-        intervals = [self._intervals_of(member) for member in self._indexed]
+        intervals = [member.intervals(self.source) for member in self._indexed]
         columns = ([one.get(index, UNBOUNDED) for one in intervals] for index in range(tick_count))
         bounds = (np.array(column, dtype=np.int64).reshape(len(intervals), 2) for column in columns)
         self._tables = [IntervalTable(each[:, 0], each[:, 1], workspace) for each in bounds]
         self._next_skip_check = 0
-
-    def _intervals_of(self, member: HoldMember) -> dict[int, Interval]:
-        row = member.row_of(self.source)
-        return member.intervals(row) if row is not None else {}

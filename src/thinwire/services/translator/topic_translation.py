@@ -40,10 +40,10 @@ CHECK_INTERVAL = 0.25
 class TranslationSettings:
     """Settings of a translation; see `TranslatorService`."""
 
-    linger: float = 0.005
-    checkpoint_messages: int = 20_000
-    checkpoint_seconds: float = 60.0
-    grace: float = 10.0
+    linger: float
+    checkpoint_messages: int
+    checkpoint_seconds: float
+    grace: float
 
 
 class TopicTranslation:
@@ -198,8 +198,9 @@ class TopicTranslation:
             self._translation.receive(stored)
         except PeerFault as fault:
             decoder = self._translation.log_decoder.decoder(publisher_in(stored.subject))
+            problems = self._translation.problems
             await resolve_and_retry(
-                decoder, fault, lambda: self._retry(stored), self._metadata.fetch, self._report_problem
+                decoder, fault, lambda: self._retry(stored), self._metadata.fetch, lambda one: problems.add(str(one))
             )
         self._has_output.set()
         if self._translation.pending_bytes > MAX_PENDING:
@@ -208,9 +209,6 @@ class TopicTranslation:
     def _retry(self, stored: StoredMessage) -> list[Delivery]:
         self._translation.receive(stored)
         return []
-
-    def _report_problem(self, fault: PeerFault) -> None:
-        self._translation.problems.add(str(fault))
 
     async def _write(self) -> None:
         """Store channel messages in rounds. Frames are collected for `linger` seconds and during the previous round."""

@@ -18,7 +18,7 @@ so readers drop a late message of a former translator.
 
 >>> from thinwire.topics.topic_documents import SubscriptionDocument
 >>> from thinwire.topics.position import decode_envelope
->>> from thinwire.schema import Property
+>>> from thinwire.schema import Property, Schema
 >>> from thinwire.wire import join
 >>> from thinwire.codec import StreamEncoder
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -37,23 +37,25 @@ so readers drop a late message of a former translator.
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.brokers.protocol import StoredMessage
 from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
-from thinwire.errors import LimitExceeded, PeerFault, UnknownDictionary, UnknownSchema
+from thinwire.errors import PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, ChannelSettings
 from thinwire.services.translator.channel_writer import ChannelMessage
 from thinwire.services.translator.publisher_input import PublisherInput
-from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
+from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import LogDecoder, Lookup, missing_definition
 from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position
 
 MAX_PROBLEMS = 64
+
+_log = logging.getLogger("thinwire.translator")
 
 
 class TranslationCounts:
@@ -81,14 +83,19 @@ class TranslationCounts:
 
 
 class Problems(dict[str, int]):
-    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones.
+    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones. The first ones are logged.
 
-    >>> problems = Problems()
+    >>> problems = Problems("rooms")
     >>> problems.add("no such source"); problems.add("no such source"); problems
     {'no such source': 2}
     """
 
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
     def add(self, problem: str) -> None:
+        if problem not in self and len(self) < MAX_PROBLEMS:
+            _log.warning("topic %s: %s", self.topic, problem)
         self[problem] = self.pop(problem, 0) + 1
         if len(self) > MAX_PROBLEMS:
             del self[next(iter(self))]
@@ -104,6 +111,7 @@ class Translation:
     max_sources: limit of sources per channel
     hold_group_size: number of last-value channels of a publisher from which a hold group is used
     problems: errors by message
+    classes: the open classes, by id
     """
 
     def __init__(
@@ -120,12 +128,12 @@ class Translation:
         self.topic = topic
         self.epoch = epoch
         self.log_decoder = log_decoder or LogDecoder(lookup)
-        self.problems = Problems()
+        self.problems = Problems(topic)
         self.time = 0.0
         self._counts = TranslationCounts()
         self._settings = ChannelSettings(epoch, key_frame_interval, max_sources, hold_group_size)
-        self._classes: dict[str, tuple[DemandClass, Mapping[str, Position]]] = {}
-        self._open_by_mode = Counter[str]()
+        self.classes: dict[str, DemandClass] = {}
+        self._resume_at: dict[str, Mapping[str, Position]] = {}
         self._inputs: dict[str, PublisherInput] = {}
         self._next_sequence = epoch << 32
 
@@ -142,37 +150,20 @@ class Translation:
         return self._counts
 
     @property
-    def classes(self) -> dict[str, DemandClass]:
-        """The open classes, by id."""
-        return {name: demand for name, (demand, _) in self._classes.items()}
-
-    def has_class(self, name: str) -> bool:
-        """Report whether a class is open."""
-        return name in self._classes
-
-    @property
     def pending_bytes(self) -> int:
         """Bytes of memory that buffered frames use."""
         return self._settings.pending_bytes
 
     def open(self, demand: DemandClass, resume_at: Mapping[str, Position] | None = None) -> None:
-        """Open the channels of a class, unless they are open.
+        """Open the channels of a class, unless they are open. Raises DemandError for an inconsistent demand.
 
         resume_at: positions at which the channels of a predecessor ended, by publisher. Other channels begin when the
             state of all their sources is known
-
-        Raises DemandError for an inconsistent demand, LimitExceeded above the limits.
         """
-        if demand.id in self._classes:
+        if demand.id in self.classes:
             return
         demand.check()
-        limit = MAX_CLASSES[demand.mode]
-        if self._open_by_mode[demand.mode] >= limit:
-            advice = "Round tolerances to fewer levels, use emit='changes', or read the log."
-            facts = {"topic": self.topic, "mode": demand.mode, "limit": limit}
-            raise LimitExceeded("too many demand classes of one topic", advice=advice, **facts)
-        self._open_by_mode[demand.mode] += 1
-        self._classes[demand.id] = demand, resume_at or {}
+        self.classes[demand.id], self._resume_at[demand.id] = demand, resume_at or {}
         self._counts.open(demand.id)
         for publisher_input in self._inputs.values():
             self._open_channel(publisher_input, demand.id)
@@ -181,9 +172,9 @@ class Translation:
 
     def close(self, class_id: str) -> None:
         """Close the channels of a class and discard their buffered frames. A class that is not open is ignored."""
-        if class_id not in self._classes:
+        if class_id not in self.classes:
             return
-        self._open_by_mode[self._classes.pop(class_id)[0].mode] -= 1
+        del self.classes[class_id], self._resume_at[class_id]
         for publisher_input in self._inputs.values():
             # If the class is opened again its sequences must be higher, else readers drop its frames as duplicates.
             self._next_sequence = max(self._next_sequence, publisher_input.close(class_id).next_sequence)
@@ -245,7 +236,7 @@ class Translation:
 
     def find_stream(self, class_id: str, publisher: str) -> StreamEncoder | None:
         """Return the stream encoder of a channel; None if it has not begun."""
-        return next((channel.active_stream for channel in self._find_channels(class_id, publisher)), None)
+        return next((channel.catch_up() for channel in self._find_channels(class_id, publisher)), None)
 
     def _find_channels(self, class_id: str, publisher: str) -> Iterator[Channel]:
         """Yield the channels of a class and publisher; "" selects all."""
@@ -264,15 +255,14 @@ class Translation:
             self.problems.add,
             hold_group_size=self._settings.hold_group_size,
         )
-        for class_id in self._classes:
+        for class_id in self.classes:
             self._open_channel(publisher_input, class_id)
         return publisher_input
 
     def _open_channel(self, publisher_input: PublisherInput, class_id: str) -> None:
-        demand, resume_at = self._classes[class_id]
-        position = resume_at.get(publisher_input.publisher)
-        counts = self._counts.classes[class_id]
-        channel = Channel(demand, publisher_input.publisher, self._settings, counts, self._next_sequence, position)
+        publisher, counts = publisher_input.publisher, self._counts.classes[class_id]
+        position = self._resume_at[class_id].get(publisher)
+        channel = Channel(self.classes[class_id], publisher, self._settings, counts, self._next_sequence, position)
         publisher_input.open(channel, self.log_decoder.offset or 0, self.time)
 
     def _interrupt_all(self, offset: int, now: float) -> None:

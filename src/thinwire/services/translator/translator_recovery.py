@@ -36,7 +36,7 @@ from thinwire.topics.names import (
     publisher_in,
 )
 from thinwire.topics.position import Position, decode_envelope
-from thinwire.topics.seeker import Seeker, find_round_start
+from thinwire.topics.seeker import Seeker, SeekResult, find_round_start
 from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_SEEK = 65_536
@@ -144,20 +144,13 @@ def find_first_unsent(
     return first
 
 
-class RestoredDecoders(NamedTuple):
-    """Decoders at the offset `first`; `start_text` describes from where they were restored."""
-
-    log_decoder: LogDecoder
-    first: int
-    start_text: str
-
-
 async def restore_decoders(
     broker: Broker, metadata: TopicMetadata, log_decoder: LogDecoder, first: int, *, limit: int | None = None
-) -> RestoredDecoders:
+) -> SeekResult[LogDecoder]:
     """Bring new decoders to an offset; to an earlier one if a key frame round of several messages is in progress there.
 
-    Channels that resume inside the round need the decoder state before it.
+    Channels that resume inside the round need the decoder state before it. The translation continues after
+    `log_decoder.offset` of the result.
 
     limit: messages to read at most if no channel resumes; decoders stay empty if more were needed
     """
@@ -167,7 +160,7 @@ async def restore_decoders(
         partial = [name for name, decoder in found.log_decoder.decoders.items() if decoder.state is State.PARTIAL]
         round_start = await find_round_start(broker, seeker.selection, partial, first) if limit is None else first
         if round_start == first:
-            return RestoredDecoders(found.log_decoder, first, found.start_text)
+            return found
         first = round_start
 
 
@@ -203,14 +196,15 @@ async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDe
     await _advance_epoch(lease, documents, ends)
     publishers = await PublisherOffsets.find(broker, topic)
     first = max(find_first_unsent(ends, documents.documents, publishers, span.last + 1), span.first)
-    decoders = await restore_decoders(
+    restored = await restore_decoders(
         broker,
         metadata,
         LogDecoder(metadata.lookup, dictionaries=metadata.dictionary),
         first,
         limit=None if classes else MAX_SEEK,
     )
-    translation = Translation(topic, metadata.lookup, epoch=lease.epoch, log_decoder=decoders.log_decoder)
+    first = (restored.log_decoder.offset or 0) + 1
+    translation = Translation(topic, metadata.lookup, epoch=lease.epoch, log_decoder=restored.log_decoder)
     writer = ChannelWriter(broker, topic)
     for name, demand in classes.items():
         writer.set_last_offsets(name, {publisher: end.offset for publisher, end in ends[name].items()})
@@ -218,10 +212,10 @@ async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDe
         translation.open(demand, positions)
     _log.info(
         "translating topic %s: epoch %d, %d classes resumed at offset %d of %d, decoders %s, %.3f s",
-        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.start_text),
+        *(topic, lease.epoch, len(classes), first, span.last, restored.start_text),
         asyncio.get_running_loop().time() - started,
     )
-    return ResumedTranslation(metadata, documents, checkpoints, translation, writer, decoders.first, classes)
+    return ResumedTranslation(metadata, documents, checkpoints, translation, writer, first, classes)
 
 
 async def delete_channels(broker: Broker, topic: str, epoch: int) -> None:

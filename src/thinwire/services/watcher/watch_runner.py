@@ -31,21 +31,18 @@ class WatchSettings:
     """Settings of the watch service.
 
     grace: seconds until a watch without watchers is deleted
-    probe: seconds between two probes of the watchers
-    records, seconds: a state record is written after this many records or seconds, whichever comes first
+    probe_interval: seconds between two probes of the watchers
+    state_records, state_seconds: a state record is written after this many records or seconds, whichever comes first
     """
 
     grace: float = 10.0
-    probe: float = 2.0
-    records: int = 256
-    seconds: float = 30.0
+    probe_interval: float = 2.0
+    state_records: int = 256
+    state_seconds: float = 30.0
 
 
 class WatchWork:
-    """Evaluates one watch. `run` is called once.
-
-    is_running: the start of the watch is stored in its log
-    """
+    """Evaluates one watch. `run` is called once."""
 
     def __init__(
         self, broker: Broker, clock: Clock, lease: Lease, settings: WatchSettings, watchers: Collection[WatcherDocument]
@@ -53,7 +50,6 @@ class WatchWork:
         self.watch = lease.topic
         self.lease = lease
         self.settings = settings
-        self.is_running = False
         self._broker = broker
         self._clock = clock
         self._watchers = watchers
@@ -125,11 +121,10 @@ class WatchWork:
         """Evaluate until stopped (True) or until the watch document is deleted (False)."""
         while True:
             listener = await self._broker.listen(evaluator_subject(self.watch), self._answer_status)
-            self.is_running = True
             try:
                 stopped = await self._process(pipeline)
             finally:
-                # Closed before the document is deleted: a watcher that got an answer is then found in the bucket.
+                # Closed before the document is deleted: a watcher that received an answer is then in the bucket.
                 await listener.close()
             if stopped:
                 return True
@@ -143,11 +138,11 @@ class WatchWork:
         while not self._stopping:
             await self._log.write_step(await pipeline.next(POLL_INTERVAL))
             now = loop.time()
-            is_due = pipeline.has_unsaved_input and now - state_written >= self.settings.seconds
-            if self._log.since_state >= self.settings.records or is_due:
+            is_due = pipeline.has_unsaved_input and now - state_written >= self.settings.state_seconds
+            if self._log.since_state >= self.settings.state_records or is_due:
                 state_written = now
                 await self._log.write_state(pipeline.take_progress())
-            if now - probed >= self.settings.probe:
+            if now - probed >= self.settings.probe_interval:
                 probed = now
                 await self._probe()
             if self._watchers:

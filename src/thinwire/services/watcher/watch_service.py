@@ -26,22 +26,55 @@ _WATCH, _WATCHER = watch_key(""), watcher_key("", "").removesuffix(".")
 _log = logging.getLogger("thinwire.watching")
 
 
-class WatchServiceState(BucketFollower):
-    """The watches, their watchers and their leases, as stored in the buckets."""
+class WatchService(LeasedService[WatchWork]):
+    """One instance of the watch service. Run `run` as a task and cancel it to stop the service.
 
-    def __init__(self, broker: Broker, leases: Leases) -> None:
+    The topics of `LeasedService` are watches here.
+
+    name: unique among the instances; a random one by default
+    lease: lease term in seconds; without renewal for that long another instance takes a watch over
+    handover: seconds that an instance holds a watch, at least, before it may hand it over to another instance
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        clock: Clock | None = None,
+        *,
+        name: str = "",
+        lease: float = 2.5,
+        handover: float = 10.0,
+        settings: WatchSettings | None = None,
+    ) -> None:
+        leases = Leases(lease, kind="watcher")
         handlers = {WATCHES: self._watch_handler, WATCH_LEASES: lease_handler(leases)}
-        super().__init__(broker, handlers, _log, quiet=(WATCH_LEASES,))
+        follower = BucketFollower(broker, handlers, _log, quiet=(WATCH_LEASES,))
+        super().__init__(broker, name, leases, WATCH_LEASES, follower, handover, _log)
+        self.clock = clock or WallClock()
+        self.settings = settings or WatchSettings()
         self._watches: dict[str, None] = {}
         self._watchers: dict[str, dict[str, WatcherDocument]] = {}
 
-    def needed(self) -> set[str]:
+    def _handlers(self) -> Mapping[str, Handler]:
+        return {evaluator_subject(): self._answer_status}
+
+    def _needed_topics(self) -> set[str]:
         """Return the watches to evaluate: the oldest `MAX_WATCHES`."""
         return set(list(self._watches)[:MAX_WATCHES])
 
-    def watchers(self, watch: str) -> list[WatcherDocument]:
-        """Return the watchers of a watch."""
+    def _create_work(self, lease: Lease) -> WatchWork:
+        return WatchWork(self.broker, self.clock, lease, self.settings, self._watchers_of(lease.topic))
+
+    async def _update_work(self, topic: str, held: HeldTopic[WatchWork]) -> None:
+        held.work.update_watchers(self._watchers_of(topic))
+        if self._should_hand_over(topic, held):
+            held.work.stop()
+
+    def _watchers_of(self, watch: str) -> list[WatcherDocument]:
         return list(self._watchers.get(watch, {}).values())
+
+    async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
+        return json.dumps({"name": self.name, "watches": len(self.active_work)}).encode()
 
     def _watch_handler(self) -> BucketHandler:
         watches: dict[str, None] = {}
@@ -66,45 +99,3 @@ def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: Bucket
     with suppress(RegistryError):
         if entry.value is not None:
             watchers.setdefault(watch, {})[identity] = WatcherDocument.decode(entry.value)
-
-
-class WatchService(LeasedService[WatchWork]):
-    """One instance of the watch service. Run `run` as a task and cancel it to stop the service.
-
-    name: unique among the instances; a random one by default
-    lease: lease term in seconds; without renewal for that long another instance takes a watch over
-    handover: seconds that an instance holds a watch, at least, before it may hand it over to another instance
-    """
-
-    def __init__(
-        self,
-        broker: Broker,
-        clock: Clock | None = None,
-        *,
-        name: str = "",
-        lease: float = 2.5,
-        handover: float = 10.0,
-        settings: WatchSettings | None = None,
-    ) -> None:
-        leases = Leases(lease, kind="watcher")
-        self._state = WatchServiceState(broker, leases)
-        super().__init__(broker, name, leases, WATCH_LEASES, self._state, handover, _log)
-        self.clock = clock or WallClock()
-        self.settings = settings or WatchSettings()
-
-    def _handlers(self) -> Mapping[str, Handler]:
-        return {evaluator_subject(): self._answer_status}
-
-    def _needed_topics(self) -> set[str]:
-        return self._state.needed()
-
-    def _create_work(self, lease: Lease) -> WatchWork:
-        return WatchWork(self.broker, self.clock, lease, self.settings, self._state.watchers(lease.topic))
-
-    async def _update_work(self, topic: str, held: HeldTopic[WatchWork]) -> None:
-        held.work.update_watchers(self._state.watchers(topic))
-        if self._should_hand_over(topic, held):
-            held.work.stop()
-
-    async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
-        return json.dumps({"name": self.name, "watches": len(self.active_work)}).encode()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire.filters.kernels.intervals import BLOCK, descend, left, lowest_bit, sum_up, sum_up_levels
+from thinwire.filters.kernels.intervals import BLOCK, build, descend, lowest_bit, mask_outside, summarise_block
 
 SUMMED, STREAK, NEXT, COMPARED, STATE_CELLS = range(5)
 """cells of the `state` array: 1 if summaries are current, consecutive values for which the other method is cheaper,
@@ -67,7 +67,7 @@ def ascend(low: Any, high: Any, starts: Any, found: Any, counts: Any) -> None:
         here, below = starts[level], starts[level - 1]
         for k in range(counts[level]):
             node = found[here + k]
-            sum_up(low, high, below + BLOCK * node, here + node)
+            summarise_block(low, high, below + BLOCK * node, here + node)
 
 
 @part
@@ -92,7 +92,7 @@ def scan_rows(
     while at < len(values) and count + leaves <= len(fired) and streak < LIGHT_STREAK:
         x, hits = values[at], 0
         for block in range(0, leaves, BLOCK):
-            mask = left(low, high, block, x)
+            mask = mask_outside(low, high, block, x)
             hits += mask != 0
             if mask == _ALL:
                 count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
@@ -128,7 +128,7 @@ def visit_rows(
         descend(low, high, starts, found, counts, x)
         for k in range(counts[1]):
             block = BLOCK * found[leaves + k]
-            mask = left(low, high, block, x)
+            mask = mask_outside(low, high, block, x)
             if mask == _ALL:
                 count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
             else:
@@ -164,6 +164,6 @@ def offer_rows(
         else:
             count = scan_rows(values, thresholds, low, high, starts, state, places, fired, count)
             if state[STREAK] == LIGHT_STREAK:
-                sum_up_levels(low, high, starts)
+                build(low, high, starts)
                 state[SUMMED], state[STREAK] = 1, 0
     return count
