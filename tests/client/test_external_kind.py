@@ -4,30 +4,16 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from duration_kind import register_duration
 
 import thinwire as tw
 from thinwire.errors import WrongType
-from thinwire.schema import CustomKind, Kind, custom_kind, register_kind
-
-
-class Duration(CustomKind):
-    name = "duration"
-    base = Kind.NUMBER
-    step = "0.1"
-
-    @staticmethod
-    def to_base(value):
-        return value.total_seconds()
-
-    @staticmethod
-    def from_base(value):
-        return timedelta(seconds=value)
+from thinwire.schema import custom_kind
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setattr(custom_kind, "_REGISTERED", {})
-    register_kind(Duration)
+    register_duration(monkeypatch)
 
 
 def rides():

@@ -1,12 +1,10 @@
 """Kinds that an application defines: registration, documents, Turtle and evolution."""
 
-from datetime import timedelta
-
 import pytest
+from duration_kind import Duration, register_duration
 
 from thinwire.errors import ConfigError, SchemaError
 from thinwire.schema import (
-    CustomKind,
     Kind,
     Property,
     Schema,
@@ -18,24 +16,9 @@ from thinwire.schema import (
 )
 
 
-class Duration(CustomKind):
-    name = "duration"
-    base = Kind.NUMBER
-    step = "0.1"
-
-    @staticmethod
-    def to_base(value):
-        return value.total_seconds()
-
-    @staticmethod
-    def from_base(value):
-        return timedelta(seconds=value)
-
-
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setattr(custom_kind, "_REGISTERED", {})
-    register_kind(Duration)
+    register_duration(monkeypatch)
 
 
 def rides(kind="duration", **fields):
