@@ -107,9 +107,9 @@ def test_the_verb_reads_writes_and_shows(
 ) -> None:
     lines = ["symbol,at,price", *(f"aaa,{at},{at % 7}" for at in range(70))]
     (tmp_path / "trades.csv").write_text("\n".join(lines))
-    asked = {"step": 1.0, "source": ["symbol"], "order": ["at"]}
+    request = {"property": "price", "thresholds": "0..40", "step": 1.0, "source": ["symbol"], "order": ["at"]}
     to, rows = str(tmp_path / "counts"), str(tmp_path / "told")
-    found = command._run(spark, str(tmp_path / "trades.csv"), ("price", "0..40"), asked, to, rows, None)
+    found = command._run(spark, str(tmp_path / "trades.csv"), request, to, rows, None)
     command._show(Output(json=True), "trades.csv", "price", found)
     document = json.loads(capsys.readouterr().out)
     values = np.arange(70) % 7

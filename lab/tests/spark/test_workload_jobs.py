@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError, JobFailed
-from thinwire_lab.cli.workload_reports import describe_folder, draw_pictures
+from thinwire_lab.cli.workload_reports import describe_folder, plot_folder
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.spark import workload_folder as job
@@ -51,7 +51,7 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
     assert found["missed"]["interests"] < found["missed"]["plain_sampling"]
     assert [len(nodes) for nodes in found["missed"]["most_popular"]] == [2] * 10
     if find_spec("matplotlib") is not None:
-        names = {path.stem for path in draw_pictures(out, found, tmp_path / "shown")}
+        names = {path.stem for path in plot_folder(out, found, tmp_path / "shown")}
         assert names == {"interests", "regions", "correlation", "places"}
         assert all(path.stat().st_size > 1_000 for path in (tmp_path / "shown").iterdir())
     with pytest.raises(ConfigError, match="the folder exists"):
