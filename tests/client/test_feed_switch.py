@@ -105,7 +105,7 @@ def test_a_translator_that_stays_away_costs_bandwidth_and_no_event(url: str, mon
                 await world.kill()
                 await truth.publish(out, 20)
                 seen += await read_until(events, lambda: events.feed == "log")
-                assert [type(notice) for notice in events.notices] == [tw.client.NoTranslator]
+                assert [type(notice) for notice in events.notices] == [tw.NoTranslator]
                 seen += await take(events, 130 - len(seen))
                 publishing = asyncio.create_task(truth.publish(out, 100, pause=0.01))
                 await world.start()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from client_setup import use_dictionary
 from pyspark.sql import SparkSession
 from spark_setup import broker
 
@@ -133,7 +134,7 @@ async def _published(url: str, topic: str) -> None:
         async with bus.publisher(topic, name="p1") as one, bus.publisher(topic, name="p2") as other:
             for n in range(60):
                 if n in (10, 30):
-                    await one.use(first if n == 10 else second, 7)
+                    await use_dictionary(one, first if n == 10 else second, 7)
                 for out in (one, other):
                     await out.publish({"room": f"11.{n % 3}", "text": text[n % 40].decode(), "n": n})
                 if n % 5 == 4:
