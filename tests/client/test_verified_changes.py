@@ -121,7 +121,7 @@ class Reader:
         return 0
 
     def _compare_state(self, decoder: StreamDecoder) -> None:
-        events, repeated = at_once(self._shaper.shape_state(decoder, decoder.present(), 0, exactly=False))
+        events, repeated = at_once(self._shaper.shape_state(decoder, decoder.present(), 0, any_difference=False))
         self._note(events)
         if repeated:
             self.feed.log_decoder.include_suppressed(decoder.publisher, repeated)

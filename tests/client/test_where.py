@@ -228,7 +228,7 @@ def test_absent_values_quotes_signs_and_another_version() -> None:
         ({"where": "room = 11.1"}, ExpressionError, "compare it with a text"),
         ({"where": "t > 1" + " and n > 1" * 600}, ExpressionTooLarge, "too long"),
         ({"where": "t > 1", "tolerance": {"t": 0.5}}, DemandError, "leave its tolerance out"),
-        ({"where": "t > 1", "cadence": "tick"}, ConfigError, "a silent source may not match"),
+        ({"where": "t > 1", "cadence": "tick"}, ConfigError, "predicted values may not match"),
         ({"where": 3}, ConfigError, "where is a text"),
     ],
 )

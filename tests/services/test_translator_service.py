@@ -21,8 +21,8 @@ from thinwire.topics.leases import LeaseDocument, lease_key
 from thinwire.topics.names import (
     CHECKPOINTS,
     LEASES,
-    channel_ask_subject,
     channel_log_of,
+    channel_request_subject,
     log_of,
     topic_key,
     translator_subject,
@@ -457,7 +457,7 @@ def test_a_subscriber_that_lost_its_way_gets_key_frames(kind):
             before = counts.key_bytes
 
             async def answered():  # those who ask within a second share a round; who is not answered asks again
-                await broker.send(channel_ask_subject(building.topic, asked.id), b"p1")
+                await broker.send(channel_request_subject(building.topic, asked.id), b"p1")
                 return counts.key_bytes > before
 
             await until(answered)

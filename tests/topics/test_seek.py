@@ -122,7 +122,7 @@ async def compare(broker, view, track, make, messages, places):
     """Readers from some places on against one from the beginning; how each began."""
     whole, starts = decode_all(make(), messages), []
     for place in places:
-        sought = await Seeker(broker, track, view.fetch).seek(make(), place)
+        sought = await Seeker(broker, track, view.fetch_definition).seek(make(), place)
         sought.log_decoder.offset = place - 1
         first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
         assert decode_all(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.start_text)
@@ -137,7 +137,7 @@ async def check_start_offsets(broker, view, track, checkpoints, messages, places
         parts = [part for name, part in checkpoint.parts.items() if name.startswith(track.part_name(""))]
         possible |= {part.channel_offset + 1 for part in parts} if track.class_id else {checkpoint.offset + 1}
     for place in places:
-        start = await Seeker(broker, track, view.fetch).start_offset("p1", place)
+        start = await Seeker(broker, track, view.fetch_definition).start_offset("p1", place)
         assert start == place or start in possible
 
 

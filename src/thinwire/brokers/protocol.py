@@ -2,9 +2,9 @@
 
 `Broker` is one client's connection. It offers three kinds of storage and messaging:
 
-    log        stored messages under subjects, numbered 1, 2, 3 over all subjects, kept according to a `Retention`
+    log        stored messages under subjects, numbered 1, 2, 3 over all subjects, removed according to a `Retention`
     unstored   messages and requests between clients that are connected at the same time
-    bucket     documents under keys; every change has a revision, and a write can require the last revision
+    bucket     documents under keys; every change has a revision, and a write can state the revision it replaces
 
 All calls of a `Broker` are coroutines of one event loop. A lost connection is restored in the background. Until then
 calls wait, at most `timeout` seconds, and then raise `BrokerUnavailable`. Acknowledged messages are stored.
@@ -79,7 +79,7 @@ class BucketEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Retention:
-    """Limits of the messages that a log keeps; None for no limit. The oldest messages are removed first.
+    """Limits of the messages that a log stores; None for no limit. The oldest messages are removed first.
 
     max_age: seconds since a message was stored; max_bytes, max_messages: size of the whole log
 
@@ -169,7 +169,7 @@ class Broker(Protocol):
         last_pattern: str = "",
         timeout: float = 60.0,
     ) -> int:
-        """Store a message and return its offset. A caller sends one message at a time under a subject.
+        """Store a message and return its offset. Callers must not append concurrently under one subject.
 
         expected_last: offset that the last message whose subject matches `last_pattern` must have, NOTHING if there
             must be none. If it differs, `Conflict` is raised and nothing is stored.
@@ -184,7 +184,7 @@ class Broker(Protocol):
     ) -> LogReader:
         """Read a log from offset `first` on, or only new messages if None.
 
-        subjects: patterns; messages under other subjects are skipped, unless it is empty
+        subjects: patterns of the messages to read; empty for all messages
         """
 
     async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> StoredMessage | None:

@@ -18,25 +18,25 @@ from thinwire.errors import BadSubject
 MAX_SUBJECT = 1024
 """characters"""
 
-ONE, REST = "*", ">"
+ANY_TOKEN, ANY_TOKENS = "*", ">"
 
 
 def matches(pattern: str, subject: str) -> bool:
     """Return whether `pattern` matches `subject`."""
     expected, words = pattern.split("."), subject.split(".")
-    if expected[-1] == REST:
+    if expected[-1] == ANY_TOKENS:
         expected.pop()
         if len(words) <= len(expected):
             return False
         words = words[: len(expected)]
     return len(expected) == len(words) and all(
-        token in (ONE, word) for token, word in zip(expected, words, strict=True)
+        token in (ANY_TOKEN, word) for token, word in zip(expected, words, strict=True)
     )
 
 
 def is_literal(pattern: str) -> bool:
     """Return whether the pattern has no wildcards."""
-    return not {ONE, REST} & set(pattern.split("."))
+    return not {ANY_TOKEN, ANY_TOKENS} & set(pattern.split("."))
 
 
 @lru_cache(maxsize=4096)  # publishers reuse few subjects
@@ -50,7 +50,7 @@ def check_subject(subject: str) -> None:
 def check_pattern(pattern: str) -> None:
     """Raise `BadSubject` unless `pattern` is a valid subscription."""
     _check_tokens(pattern)
-    if REST in pattern.split(".")[:-1]:
+    if ANY_TOKENS in pattern.split(".")[:-1]:
         raise BadSubject("'>' is only allowed at the end", pattern=pattern)
 
 

@@ -18,71 +18,72 @@ from thinwire.schema.kind import TOLERANT_KINDS
 
 Values = tuple[Any, ...]
 
-Passed = tuple[Values, tuple[int, int]]
+DeliveredValues = tuple[Values, tuple[int, int]]
 """the values, incarnation and ordinal of a delivered event"""
 
 DEFER_AFTER = 8
-"""consecutive messages with verified changes after which their values are stored later, in one step"""
+"""consecutive messages of verified changes after which values of further messages are stored in batches"""
 MAX_DEFERRED, DEFERRED_PER_SOURCE = 4_000, 4
-"""events whose values are not stored yet, at most: this many in all, or this many for each source if that is more"""
+"""maximum number of events in a batch: in total, or for each source if that is more"""
 
 
 class LastValues:
-    """The last delivered values of each source of one publisher. Values of verified changes are stored on demand.
+    """The last delivered values of each source of one publisher. Those of verified changes are stored in batches.
 
-    values_of: selects the values of an event; texts: indexes of text values, which verified changes do not contain
+    verified change: an event that the decoder has compared with the event before, see `ChangedEvents`
+    values_of: returns the compared values of an event; texts: indexes of texts, which verified changes do not contain
     """
 
     def __init__(self, values_of: Callable[[Event], Values], texts: tuple[int, ...]) -> None:
         self._values_of = values_of
         self._texts = texts
-        self._passed: dict[Values, Passed] = {}
+        self._delivered: dict[Values, DeliveredValues] = {}
         self._deferred: list[ChangedEvents] = []
         self._deferred_events = 0
         self._verified_messages = 0
 
-    def by_source(self) -> dict[Values, Passed]:
-        """Return the last values by source; the caller adds the events that it delivers."""
+    def by_source(self) -> dict[Values, DeliveredValues]:
+        """Return the last values by source. The caller stores the values of events that it delivers in the result."""
         self._verified_messages = 0
         self._store_deferred()
-        return self._passed
+        return self._delivered
 
     def record(self, events: list[Event], changed_events: ChangedEvents) -> None:
         """Record delivered events that the decoder has verified as changes."""
         self._verified_messages += 1
         if self._verified_messages < DEFER_AFTER:
             for event in events:
-                about = event._about
-                self._passed[about[1]] = self._values_of(event), (about[3], event.ordinal)
+                about = event._about  # bound, source, publisher, incarnation
+                self._delivered[about[1]] = self._values_of(event), (about[3], event.ordinal)
             return
         self._deferred.append(changed_events)
         self._deferred_events += len(events)
-        if self._deferred_events > max(MAX_DEFERRED, DEFERRED_PER_SOURCE * len(self._passed)):
+        if self._deferred_events > max(MAX_DEFERRED, DEFERRED_PER_SOURCE * len(self._delivered)):
             self._store_deferred()
 
     def _store_deferred(self) -> None:
         if not self._deferred:
             return
-        newest = self._deferred[-1]  # the first message of another decoder is never verified: all are of one decoder
+        newest = self._deferred[-1]  # the batch is of one decoder: the first message of another one is not verified
         events = newest.last_of(b"".join(changed_events.records for changed_events in self._deferred))
         self._deferred, self._deferred_events = [], 0
         for event in events:
-            self._passed[event.source] = self._with_texts(event), (event.incarnation, event.ordinal)
+            self._delivered[event.source] = self._with_texts(event), (event.incarnation, event.ordinal)
 
     def _with_texts(self, event: Event) -> Values:
-        """Return the values of a rebuilt event. Its texts are the last ones: a changed text is never verified."""
+        """Return the values of a rebuilt event, with the last delivered texts: verified changes change no text."""
         values = self._values_of(event)
         if not self._texts:
             return values
-        before = self._passed[event.source][0]
+        before = self._delivered[event.source][0]
         return tuple(before[k] if k in self._texts else value for k, value in enumerate(values))
 
 
 LastDelivered = dict[tuple[str, ...], dict[str, LastValues]]
 """the last delivered values by the names of the compared properties, then by publisher"""
 
-MAX_BOUNDS = 64
-"""sets of bounds whose limits are cached; a decoder has one at a time"""
+MAX_CACHED_LIMITS = 64
+"""entries of the cache of limits, one for each set of bounds; a decoder has one set of bounds at a time"""
 
 
 class ChangeFilter:
@@ -109,7 +110,7 @@ class ChangeFilter:
         self._tolerances = tuple(Fraction(str(tolerance[name])) for name in self._names)
         self._values_of = _getter(schema, self._names)
         self._texts = tuple(k for k, p in enumerate(measured) if p.kind in (Kind.ENUM, Kind.STRING))
-        self._limits_of: dict[int, tuple[Any, Values]] = {}
+        self._limits_cache: dict[int, tuple[Any, Values]] = {}
         self._last = last_delivered.setdefault(self._names, {}) if last_delivered is not None else {}
 
     def select(self, events: list[Event]) -> list[Event]:
@@ -119,10 +120,10 @@ class ChangeFilter:
         last = self._last_values(events[0].publisher).by_source()
         values_of, bound = self._values_of, events[0].bound
         limits = self._limits(bound)
-        is_exact = not any(limits)  # the bounds use up the tolerances: every difference is a change
+        is_exact = not any(limits)  # all limits are 0: every difference is a change
         passed = []
         for event in events:
-            about = event._about  # one access instead of one property call a field: this is the hot loop
+            about = event._about  # bound, source, publisher, incarnation; faster than properties
             values, source = values_of(event), about[1]
             before = last.get(source)
             if before is not None and values == before[0]:
@@ -145,13 +146,13 @@ class ChangeFilter:
         if events:
             self._last_values(events[0].publisher).record(events, changed_events)
 
-    def compare_state(self, events: list[Event], *, exactly: bool) -> tuple[list[Event], list[Event]]:
+    def compare_state(self, events: list[Event], *, any_difference: bool) -> tuple[list[Event], list[Event]]:
         """Compare the current events of the sources of one publisher with the events delivered last.
 
-        Returns two lists of events that differ by more than the limit, or `exactly`: at all. The first has events
-        newer than the last delivered one. The second has events that were delivered with other values, from another
-        feed: they are not delivered twice, but the next event of their source must be compared. Sources without a
-        delivered event are in neither.
+        Returns the changed events newer than the last delivered one of their source, and the other changed events. The
+        others were delivered from another feed with other values and are not delivered again, but the next event of
+        their source must be compared. Sources without a delivered event are in neither list.
+        any_difference: a difference of any size is a change, not only one above the limit
         """
         last = self._last_values(events[0].publisher).by_source() if events else {}
         newer: list[Event] = []
@@ -160,7 +161,7 @@ class ChangeFilter:
             values, before = self._values_of(event), last.get(event.source)
             if before is None or values == before[0]:
                 continue
-            if exactly or self._has_changed(values, before[0], self._limits(event.bound)):
+            if any_difference or self._has_changed(values, before[0], self._limits(event.bound)):
                 number = event.incarnation, event.ordinal
                 if number > before[1]:
                     last[event.source] = values, number
@@ -188,16 +189,16 @@ class ChangeFilter:
 
     def _limits(self, bound: Mapping[str, float | None]) -> Values:
         """Return tolerance minus bound by property; cached, because all events of a decoder share their bounds."""
-        known = self._limits_of.get(id(bound))
+        known = self._limits_cache.get(id(bound))
         if known is not None and known[0] is bound:
             return known[1]
         limits = tuple(
             _limit(max(tolerance - Fraction(str(bound.get(name) or 0)), Fraction(0)), step)
             for name, tolerance, step in zip(self._names, self._tolerances, self._steps, strict=True)
         )
-        if len(self._limits_of) >= MAX_BOUNDS:
-            self._limits_of.clear()
-        self._limits_of[id(bound)] = bound, limits
+        if len(self._limits_cache) >= MAX_CACHED_LIMITS:
+            self._limits_cache.clear()
+        self._limits_cache[id(bound)] = bound, limits
         return limits
 
 

@@ -43,12 +43,12 @@ class ChannelStatus:
     """Follows the channel document of one demand class.
 
     document: the current one; None if there is none
-    since: the log offset from which the channel contains everything; None while there is no channel to read
+    channel_start: log offset from which the channel contains everything; None if there is no channel to read
     """
 
     def __init__(self, broker: Broker, topic: str, class_id: str, on_notice: Callable[[Notice], None]) -> None:
         self.document: ChannelDocument | None = None
-        self.since: int | None = None
+        self.channel_start: int | None = None
         self._broker = broker
         self._topic = topic
         self._class_id = class_id
@@ -74,28 +74,28 @@ class ChannelStatus:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
 
-    async def wait_for_document(self, *, needed: bool) -> None:
+    async def wait_for_channel_document(self, *, needed: bool) -> None:
         """Wait for the document if a channel is needed and a translator runs, and check that the translator answers."""
         if self.document is None and needed and await self._lease_revisions():
             await self._wait_while_leased()
-        if self.since is not None and await self.request_stored_offset() is None:
+        if self.channel_start is not None and await self.request_covered_offset() is None:
             self._mark_failed()
 
-    async def request_stored_offset(self) -> int | None:
-        """Request the log offset up to which the channel is stored from the translator.
+    async def request_covered_offset(self) -> int | None:
+        """Request from the translator the log offset up to which the channel covers the log.
 
-        None without an answer; 0 if the translator has closed the channel, also if its document is not updated yet.
+        None without a reply; 0 if the translator has closed the channel, also if its document is not updated yet.
         """
-        request = json.dumps({"class": self._class_id, "since": self.since}).encode()
+        request = json.dumps({"class": self._class_id, "since": self.channel_start}).encode()
         try:
             answer = await self._broker.request(translator_subject(self._topic), request, timeout=ANSWER_TIMEOUT)
-            stored = json.loads(answer).get("stored", 0)
+            covered = json.loads(answer).get("stored", 0)
         except (ServiceUnavailable, BrokerUnavailable, ValueError, AttributeError):
             return None
-        return stored if isinstance(stored, int) else 0
+        return covered if isinstance(covered, int) else 0
 
     async def poll(self, now: float, silent_since: float) -> int | None:
-        """Request the stored offset from the translator if the channel was silent for a while.
+        """Request the covered offset from the translator if the channel was silent for a while.
 
         silent_since: the time of the last message
 
@@ -116,11 +116,11 @@ class ChannelStatus:
         # Set before the request: the caller may be cancelled while it waits for the answer.
         self._unanswered_since = now if self._unanswered_since is None else self._unanswered_since
         self._poll_at = now + MIN_POLL
-        stored = await self.request_stored_offset()
-        if stored is not None:
+        covered = await self.request_covered_offset()
+        if covered is not None:
             self._poll_at, self._unanswered_since = now + self._poll_interval, None
             self._poll_interval = min(2 * self._poll_interval, MAX_POLL)
-        return stored
+        return covered
 
     async def check(self, now: float) -> None:
         """Report a refusal once, and use the channel again if its failed translator answers."""
@@ -131,10 +131,10 @@ class ChannelStatus:
             if refusal:
                 _log.warning("%s: %s", self._topic, refusal)
                 self._on_notice(NoTranslator(refusal))
-        has_failed = document is not None and document.state == "open" and self.since is None
+        has_failed = document is not None and document.state == "open" and self.channel_start is None
         if has_failed and now >= self._retry_at and self._broker.connected:
             self._retry_at = now + GIVE_UP_AFTER
-            if await self.request_stored_offset() is not None:
+            if await self.request_covered_offset() is not None:
                 self._failed_epoch = 0
                 self._update()
 
@@ -145,7 +145,7 @@ class ChannelStatus:
     def _update(self) -> None:
         document = self.document
         is_open = document is not None and document.state == "open" and document.epoch > self._failed_epoch
-        self.since = document.since if document is not None and is_open else None
+        self.channel_start = document.since if document is not None and is_open else None
 
     async def _follow(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a subscription and a watch share: the iterator, its notices, its cursor, and the answer that it is alive."""
+"""Common base of subscriptions and watches: iterator, notices, cursor, and replies to liveness probes."""
 
 from __future__ import annotations
 

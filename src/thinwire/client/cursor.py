@@ -23,21 +23,21 @@ from thinwire.topics.position import Position, PublisherPositions
 class ChannelCursor(NamedTuple):
     """A position in the channel of a class, and the log positions of publishers that it covers.
 
-    opened: log offset from which the channel contains everything
-    since: log offset for publishers without a position of their own
+    channel_start: log offset from which the channel contains everything
+    default_offset: log offset for publishers without a position of their own
     """
 
     class_id: str
-    opened: int
+    channel_start: int
     offset: int
     within: int
-    since: int
+    default_offset: int
     positions: dict[str, Position]
 
     @property
-    def all_positions(self) -> PublisherPositions:
+    def publisher_positions(self) -> PublisherPositions:
         """The positions of all publishers."""
-        return PublisherPositions(self.since, self.positions)
+        return PublisherPositions(self.default_offset, self.positions)
 
 
 class Cursor(NamedTuple):
@@ -168,9 +168,9 @@ class CursorDocument(Document):
             }
         if channel is None:
             return cls(cursor.offset, cursor.within, delivered=delivered, unknown=unknown)
-        stored = _StoredChannel(channel.class_id, channel.opened, channel.offset, channel.within)
+        stored = _StoredChannel(channel.class_id, channel.channel_start, channel.offset, channel.within)
         positions = {name: list(position[:2]) for name, position in channel.positions.items()}
-        return cls(cursor.offset, cursor.within, stored, channel.since, positions, delivered, unknown=unknown)
+        return cls(cursor.offset, cursor.within, stored, channel.default_offset, positions, delivered, unknown=unknown)
 
     def cursor(self) -> Cursor:
         """The cursor that the document describes."""
@@ -184,6 +184,6 @@ class CursorDocument(Document):
             }
         if stored is not None:
             positions = {name: Position(position[0], position[1]) for name, position in (self.positions or {}).items()}
-            since = self.since if self.since is not None else 0
-            channel = ChannelCursor(stored.class_id, stored.opened, stored.offset, stored.within, since, positions)
+            default = self.since if self.since is not None else 0
+            channel = ChannelCursor(stored.class_id, stored.opened, stored.offset, stored.within, default, positions)
         return Cursor(self.offset, self.within, channel, delivered)

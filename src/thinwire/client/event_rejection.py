@@ -15,9 +15,9 @@ from thinwire.wire.key_frame import CHUNK_BYTES
 MAX_PAYLOAD_TEXT = 256
 """bytes of a rejected payload in its dead letter"""
 MESSAGE_OVERHEAD = 1_024
-"""bytes of a message beside its payload: the frame header and the headers of the broker"""
+"""bytes of a message in addition to its payload: the frame header and the headers of the broker"""
 KEY_FRAME_OVERHEAD = CHUNK_BYTES + 4096
-"""bytes of a message beside the values of one event: the rest of a chunk of key frames"""
+"""bytes of a key frame message in addition to the values of one event: other sources of the chunk, and headers"""
 
 
 def event_text(event: Any, schema: Schema) -> str:
@@ -45,7 +45,7 @@ class PayloadLimit:
         self.limit = min(max_payload - MESSAGE_OVERHEAD, MAX_PAYLOAD)
 
     def payload_of(self, event: Any) -> bytes | None:
-        """Return the payload of an event; None for a mapping whose payload is not bytes."""
+        """Return the payload of an event; None for a mapping with a JSON value as payload, which is encoded."""
         if isinstance(event, Mapping) and event.keys() == {PAYLOAD}:
             event = event[PAYLOAD]
             if not isinstance(event, bytes | bytearray | memoryview):

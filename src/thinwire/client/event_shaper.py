@@ -88,7 +88,7 @@ class EventShaper:
         return events
 
     async def shape_state(
-        self, decoder: StreamDecoder, events: list[Event], offset: int, *, exactly: bool
+        self, decoder: StreamDecoder, events: list[Event], offset: int, *, any_difference: bool
     ) -> tuple[list[Event], set[Source]]:
         """Return the events among the current ones of all sources that `emit="changes"` must deliver.
 
@@ -103,7 +103,7 @@ class EventShaper:
             events = await self._join_facts(steps.factoring, events, offset)
         for step in steps.select:
             events = step(events)
-        newer, repeated = steps.changes.compare_state(events, exactly=exactly)
+        newer, repeated = steps.changes.compare_state(events, any_difference=any_difference)
         for step in steps.convert:
             newer = step(newer)
         return newer, {event.source for event in repeated}

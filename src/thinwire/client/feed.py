@@ -24,8 +24,8 @@ class Feed:
     """A position in the topic log, with decoders at that position and a reader of the messages after it.
 
     offset: of the last message received, or of the one before the position
-    is_fresh: no message was received yet
-    skip: events of the first message that were acknowledged before the last stop
+    has_received: a message was received
+    events_to_skip: events of the first message that were acknowledged before the last stop
     """
 
     def __init__(
@@ -35,18 +35,18 @@ class Feed:
         self.log_decoder = log_decoder
         self.requests = requests or KeyFrameRequests(broker, selection.topic)
         self.offset = 0
-        self.is_fresh = True
-        self.skip = 0
+        self.has_received = False
+        self.events_to_skip = 0
         self.reader: LogReader
         self._broker = broker
 
     @property
     def log_offset(self) -> int | None:
         """The log offset of the last events received; None before the first."""
-        return None if self.is_fresh else self.offset
+        return self.offset if self.has_received else None
 
     async def seek(self, first: int, fetch: FetchDefinition, max_messages: int | None) -> None:
-        """Bring the decoders to the offset `first`; they stay empty if that takes more than `max_messages` messages."""
+        """Bring the decoders to the offset `first`. If that takes more than `max_messages`, they have no state."""
         seeker = Seeker(self._broker, self.selection, fetch)
         self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=max_messages)).log_decoder
         self.offset = first - 1
@@ -77,22 +77,24 @@ class Feed:
 class ChannelFeed(Feed):
     """A position in the channel of a demand class.
 
-    since: the log offset from which the channel contains everything; the channel was restarted if it changes
+    channel_start: the log offset from which the channel contains everything; the channel was restarted if it changes
     """
 
     log_decoder: ChannelDecoder
     requests: ChannelRequests
 
-    def __init__(self, broker: Broker, selection: LogSelection, log_decoder: ChannelDecoder, since: int) -> None:
+    def __init__(
+        self, broker: Broker, selection: LogSelection, log_decoder: ChannelDecoder, channel_start: int
+    ) -> None:
         super().__init__(broker, selection, log_decoder, ChannelRequests(broker, selection.topic, selection.class_id))
-        self.since = since
-        self._began = log_decoder.positions.since
+        self.channel_start = channel_start
+        self._began = log_decoder.positions.default_offset
 
     @property
     def log_offset(self) -> int | None:
         """The log offset up to which the channel has delivered everything."""
-        position, complete = self.log_decoder.position, self.log_decoder.positions.since
-        if position is None or self.is_fresh:
+        position, complete = self.log_decoder.position, self.log_decoder.positions.default_offset
+        if position is None or not self.has_received:
             return complete if complete > self._began else None
         return max(position.offset, complete)
 
@@ -109,8 +111,8 @@ class ChannelFeed(Feed):
                 positions = positions.instead(*self.log_decoder.previous)
         if len(dedup) > MAX_CURSOR_SOURCES:
             return Cursor(self._began)
-        covered = positions.since, positions.by_publisher
-        channel = ChannelCursor(self.selection.class_id, self.since, offset, within or 0, *covered)
+        covered = positions.default_offset, positions.by_publisher
+        channel = ChannelCursor(self.selection.class_id, self.channel_start, offset, within or 0, *covered)
         return Cursor(positions.lowest, 0, channel, _stored_events(dedup))
 
 
@@ -120,7 +122,7 @@ class FeedBatch(NamedTuple):
     offset, time: of the message; the time is None in a channel, whose messages are stored later than the publisher's
     changed_events: set if the decoder has verified each event as a change
     is_state: the events are the current ones of their sources, to be compared with the delivered ones;
-    exactly: every difference counts
+    any_difference: a difference of any size is a change
     """
 
     decoder: StreamDecoder
@@ -130,7 +132,7 @@ class FeedBatch(NamedTuple):
     time: float | None = None
     changed_events: ChangedEvents | None = None
     is_state: bool = False
-    exactly: bool = False
+    any_difference: bool = False
 
 
 def _stored_events(dedup: DeliveryDedup) -> DeliveredEvents | None:

@@ -37,7 +37,7 @@ CHECK_INTERVAL = 0.05
 
 
 class SwitchedFeed(NamedTuple):
-    """The feed after a switch; find_target: finds its offset that corresponds to the position of the previous one."""
+    """The new feed of a switch. find_target: finds its offset that corresponds to the position of the old feed."""
 
     feed: Feed
     find_target: Callable[[], Awaitable[int | None]]
@@ -46,10 +46,10 @@ class SwitchedFeed(NamedTuple):
 class FeedReader:
     """Reads the channel of a demand class if there is one, else the log, from one position on.
 
-    demand: the class of the subscription
+    demand: the demand class of the subscription; limit: messages that a reader fetches ahead
     use_channels: False if only the log has the events in the requested schema
     on_notice: called for each notice; save_cursor: called before a feed is closed
-    changed_properties: see `LogDecoder.changed_properties`
+    changed_properties: returns the properties whose every change is delivered; () if decoders do not select changes
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class FeedReader:
         self._switch: asyncio.Task[SwitchedFeed | None] | None = None
         self._previous: Feed | None = None
         self._must_leave_channel = False
-        self._last_message: float | None = None
+        self._last_received_at: float | None = None
         self._next_check = 0.0
         self._undecoded: StoredMessage | None = None
         self._pending: list[FeedBatch] = []
@@ -91,9 +91,9 @@ class FeedReader:
             if self._has_channels:
                 self._topic.add_class(self._demand)
                 await self._status.open()
-                await self._status.wait_for_document(needed=await needs_channel(self._topic, self._demand))
+                await self._status.wait_for_channel_document(needed=await needs_channel(self._topic, self._demand))
             self.feed = await self._feed_switch.open_first(
-                start, self._status.since, self._on_notice, use_channel=self._has_channels
+                start, self._status.channel_start, self._on_notice, use_channel=self._has_channels
             )
         except BaseException:
             await self._status.close()
@@ -139,10 +139,10 @@ class FeedReader:
     async def next(self, now: float, timeout: float) -> list[FeedBatch]:
         """Return the deliveries of the next message; none if there is no message within `timeout` seconds.
 
-        The messages before count as acknowledged.
+        This acknowledges the messages of earlier calls.
         """
         feed = self.feed
-        if not feed.is_fresh:
+        if feed.has_received:
             feed.reader.done(feed.offset)
         if (now >= self._next_check or self._switch is not None) and self._undecoded is None:
             await self._check(now)
@@ -154,22 +154,22 @@ class FeedReader:
             self._next_check = 0.0
             return []
         if isinstance(feed, ChannelFeed):
-            is_closed = not feed.skip and self._status.since != feed.since
+            is_closed = not feed.events_to_skip and self._status.channel_start != feed.channel_start
             if is_closed or feed.log_decoder.is_restarted_by(stored):
                 self._must_leave_channel = True
             if self._must_leave_channel:
                 self._undecoded = None
                 self._next_check = 0.0
                 return []
-            self._last_message = now
+            self._last_received_at = now
         try:
             deliveries = feed.log_decoder.receive(stored, now)
         except PeerFault as fault:
             deliveries = await self._decode_again(feed, stored, now, fault)
         self._undecoded = None
-        feed.offset, feed.is_fresh = stored.offset, False
+        feed.offset, feed.has_received = stored.offset, True
         decoder, ends = feed.log_decoder.current, self._feed_switch.ends
-        if decoder.state is not State.READY or (ends is not None and stored.offset >= ends.log):
+        if decoder.state is not State.READY or (ends is not None and stored.offset >= ends.topic_log):
             self._next_check = 0.0  # request key frames, or enter the channel, at once
         return self._make_batches(feed, stored, decoder, deliveries)
 
@@ -190,14 +190,14 @@ class FeedReader:
         if self._baseline is not None:
             if self._baseline.is_changed_by(feed, decoder, stored.offset):
                 batches.append(self._make_state_batch(decoder, stored.offset))
-            self._finish_catch_up(self._baseline)
+            self._queue_state_after_switch(self._baseline)
         return batches + self._take_pending() if self._pending else batches
 
     async def _check(self, now: float) -> None:
         """Start or complete a feed switch if possible, and request missing key frames."""
         self._next_check = now + CHECK_INTERVAL
         feed = self.feed
-        if self._switch is None and not feed.skip:
+        if self._switch is None and not feed.events_to_skip:
             if isinstance(feed, ChannelFeed):
                 await self._check_channel(feed, now)
             else:
@@ -206,7 +206,7 @@ class FeedReader:
             await self._complete_switch(self._switch)
         if self._baseline is not None:
             await self._baseline.poll(now)
-            self._finish_catch_up(self._baseline)
+            self._queue_state_after_switch(self._baseline)
         if self._previous is not None:
             await self._previous.close()
             self._previous = None
@@ -216,22 +216,22 @@ class FeedReader:
     async def _check_log(self, feed: Feed, now: float) -> None:
         """Enter the channel if there is one and the log was read far enough."""
         await self._status.check(now)
-        since = self._status.since
-        if since is not None and self._feed_switch.is_due(feed, since, now):
-            self._start_switch(self._enter_channel(feed, since, now))
+        channel_start = self._status.channel_start
+        if channel_start is not None and self._feed_switch.is_due(feed, channel_start, now):
+            self._start_switch(self._enter_channel(feed, channel_start, now))
 
     async def _check_channel(self, feed: ChannelFeed, now: float) -> None:
         """Check a silent channel, and return to the log if the channel was closed.
 
-        A channel that was read to its end covers the log up to the translator's stored offset.
+        A channel that was read to its end covers the log up to the offset that the translator reports.
         """
-        if self._last_message is None:
-            self._last_message = now
-        is_silent = now - self._last_message >= MIN_POLL
-        stored_offset = await self._status.poll(now, self._last_message) if is_silent else None
-        if stored_offset and not any(feed.log_decoder.waiting()) and await feed.last_offset() <= feed.offset:
-            feed.log_decoder.positions.complete_to(stored_offset)
-        if self._must_leave_channel or self._status.since != feed.since:
+        if self._last_received_at is None:
+            self._last_received_at = now
+        is_silent = now - self._last_received_at >= MIN_POLL
+        covered_offset = await self._status.poll(now, self._last_received_at) if is_silent else None
+        if covered_offset and not any(feed.log_decoder.waiting()) and await feed.last_offset() <= feed.offset:
+            feed.log_decoder.positions.complete_to(covered_offset)
+        if self._must_leave_channel or self._status.channel_start != feed.channel_start:
             self._start_switch(self._return_to_log(feed))
 
     def _start_switch(self, opening: Coroutine[Any, Any, SwitchedFeed | None]) -> None:
@@ -260,16 +260,16 @@ class FeedReader:
 
     def _use(self, feed: Feed) -> None:
         feed.log_decoder.changed_properties = self._changed_properties
-        self.feed, self._last_message, self._must_leave_channel = feed, None, False
+        self.feed, self._last_received_at, self._must_leave_channel = feed, None, False
 
     async def _find_channel_offset(self, feed: Feed, log_offset: int) -> int | None:
         """Return the end of the channel if it covers the log up to an offset."""
-        stored_offset = await self._status.request_stored_offset()
-        if stored_offset is None or stored_offset < log_offset:
+        covered_offset = await self._status.request_covered_offset()
+        if covered_offset is None or covered_offset < log_offset:
             return None
         return await feed.last_offset()
 
-    def _finish_catch_up(self, baseline: ChangeBaseline) -> None:
+    def _queue_state_after_switch(self, baseline: ChangeBaseline) -> None:
         if baseline.finish_switch():
             self._pending += map(self._make_state_batch, self.feed.log_decoder.decoders.values())
 
@@ -277,7 +277,7 @@ class FeedReader:
         state, dedup = decoder.present(), self.feed.log_decoder.dedup
         if dedup is not None:
             dedup.advance(decoder.publisher, state)
-        return FeedBatch(decoder, state, [], offset, is_state=True, exactly=self.is_on_channel)
+        return FeedBatch(decoder, state, [], offset, is_state=True, any_difference=self.is_on_channel)
 
     def _take_pending(self) -> list[FeedBatch]:
         pending, self._pending = self._pending, []
@@ -293,7 +293,7 @@ class FeedReader:
         async def fetch(name: bytes) -> bool:
             # The caller may be cancelled while a definition is fetched, and the broker may be unreachable.
             self._undecoded = stored
-            return await self._topic.fetch(name)
+            return await self._topic.fetch_definition(name)
 
         again = partial(feed.log_decoder.decode, stored, now)
         return await resolve_and_retry(decoder, fault, again, fetch, report)
@@ -305,8 +305,8 @@ class FeedReader:
             await self.feed.requests.request_all()
         return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.decoders.values()]
 
-    async def _enter_channel(self, feed: Feed, since: int, now: float) -> SwitchedFeed | None:
-        channel = await self._feed_switch.enter_channel(feed, since, now)
+    async def _enter_channel(self, feed: Feed, channel_start: int, now: float) -> SwitchedFeed | None:
+        channel = await self._feed_switch.enter_channel(feed, channel_start, now)
         if channel is None:
             return None
         await self._save_cursor_or_close(channel)
@@ -336,7 +336,7 @@ async def _known_offset(offset: int) -> int | None:
 
 
 def _add_counts(before: dict[str, Counts], feed: Feed) -> dict[str, Counts]:
-    """Add the counters of a feed by publisher; the counters themselves where there is nothing to add."""
+    """Return `before` plus the counts of a feed, by publisher; counters of new publishers are not copied."""
     counts = {name: decoder.counts for name, decoder in feed.log_decoder.decoders.items()}
     for publisher, earlier in before.items():
         current = counts.get(publisher, Counts())

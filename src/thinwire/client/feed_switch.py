@@ -41,18 +41,18 @@ RETENTION_LOSS = EventsMissed("", None, None, None, "retention")
 
 
 class EndOffsets(NamedTuple):
-    """The last offsets of the channels of a topic and of its log, read in this order; since: of the channel then."""
+    """Last offsets of the log of all channels of a topic and of the topic log, read in this order, for one channel."""
 
-    channels: int
-    log: int
-    since: int
+    channel_log: int
+    topic_log: int
+    channel_start: int
 
 
 class LogEntryPoint(NamedTuple):
-    """The log at the position at which a reader of a channel continues.
+    """The log, opened at the position from which a reader of a channel continues.
 
-    is_complete: the log still has every message from there on; end: its last offset
-    ahead: the positions of publishers whose channel covers more than the position
+    is_complete: retention removed no message after the position; end: the last offset of the log
+    ahead: by publisher, the position that the channel covers, if it is after that of `feed`
     """
 
     feed: Feed
@@ -73,7 +73,7 @@ class FeedSwitch:
     """Opens the log of a topic or the channel of a demand class at the right position, for one subscription.
 
     limit: messages that a reader fetches ahead
-    ends: of log and channel, while the log is read up to its end in order to enter the channel
+    ends: end offsets up to which the log must be read before the channel is entered; None if not requested yet
     """
 
     def __init__(self, broker: Broker, topic: TopicMetadata, demand: DemandClass, limit: int) -> None:
@@ -87,26 +87,26 @@ class FeedSwitch:
         self._retry_at, self._retry_interval = 0.0, MIN_RETRY
 
     async def open_first(
-        self, start: StartPosition, since: int | None, on_notice: Callable[[Notice], None], *, use_channel: bool
+        self, start: StartPosition, channel_start: int | None, on_notice: Callable[[Notice], None], *, use_channel: bool
     ) -> Feed:
         """Open the feed of a subscription that starts: the channel or the log, at the start position or the cursor.
 
-        since: of the channel of its demand class; None while there is none
+        channel_start: log offset from which the channel contains everything; None if there is no channel
         use_channel: False if the subscription reads the log only
         """
         cursor, demand = start.cursor, self._demand
         if cursor is not None and cursor.channel is not None:
             return await self._resume(cursor, cursor.channel, on_notice, use_channel=use_channel)
-        # A channel of matching events does not contain the current state of sources: it is read from the log.
-        if start.is_new and demand.where is None and since is not None:
-            channel = await self._open_channel_at_end(start.first - 1, since)
+        # A channel with a predicate contains matching events only: the current state of sources is read from the log.
+        if start.is_new and demand.where is None and channel_start is not None:
+            channel = await self._open_channel_at_end(start.first - 1, channel_start)
             if channel is not None:
                 return channel
         feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
         if not start.is_new and await self._lacks_key_frames(feed):
             on_notice(RETENTION_LOSS)
         if cursor is not None:
-            feed.skip = cursor.within
+            feed.events_to_skip = cursor.within
             feed.log_decoder.dedup = DeliveryDedup(cursor.delivered) if cursor.delivered else None
         return feed
 
@@ -115,50 +115,51 @@ class FeedSwitch:
         only_changes = self._demand.emit == "changes"
         log_decoder = LogDecoder(self._topic.lookup, dictionaries=self._topic.dictionary, only_changes=only_changes)
         feed = Feed(self._broker, self._log, log_decoder)
-        await feed.seek(first, self._topic.fetch, max_messages)
+        await feed.seek(first, self._topic.fetch_definition, max_messages)
         await feed.open(self._limit)
         return feed
 
-    async def _open_channel_at_end(self, log_end: int, since: int) -> ChannelFeed | None:
+    async def _open_channel_at_end(self, log_end: int, channel_start: int) -> ChannelFeed | None:
         """Open the channel for a subscription that starts at the end of the log; None if there is none."""
         with suppress(UnknownLog):
             end = (await self._broker.span(self._channel.log)).last
-            feed = await self._seek_channel(end + 1, PublisherPositions(log_end), since, MAX_SEEK)
+            feed = await self._seek_channel(end + 1, PublisherPositions(log_end), channel_start, MAX_SEEK)
             await feed.open(self._limit)
             return feed
         return None
 
-    async def _resume_channel(self, position: ChannelCursor) -> ChannelFeed | None:
-        """Open the channel at a stored position; None if its messages were removed."""
+    async def _resume_channel(self, cursor: ChannelCursor) -> ChannelFeed | None:
+        """Open the channel at a stored cursor; None if its messages were removed."""
         with suppress(UnknownLog):
             span = await self._broker.span(self._channel.log)
-            if span.first <= position.offset + 1 <= span.last + 1:
-                feed = await self._seek_channel(position.offset + 1, position.all_positions, position.opened)
-                absent = position.positions.keys() - feed.log_decoder.decoders.keys()
+            if span.first <= cursor.offset + 1 <= span.last + 1:
+                feed = await self._seek_channel(cursor.offset + 1, cursor.publisher_positions, cursor.channel_start)
+                absent = cursor.positions.keys() - feed.log_decoder.decoders.keys()
                 if not any(feed.log_decoder.waiting()) and all(
-                    [await self._is_silent(name, position) for name in absent]
+                    [await self._is_read_to_end(name, cursor) for name in absent]
                 ):
                     await feed.open(self._limit)
                     return feed
         return None
 
-    def is_due(self, feed: Feed, since: int, now: float) -> bool:
+    def is_due(self, feed: Feed, channel_start: int, now: float) -> bool:
         """Return whether the log was read far enough, or the next attempt is due."""
-        if self.ends is None or self.ends.since != since:
+        if self.ends is None or self.ends.channel_start != channel_start:
             return now >= self._retry_at
-        return feed.offset >= self.ends.log
+        return feed.offset >= self.ends.topic_log
 
-    async def enter_channel(self, feed: Feed, since: int, now: float) -> ChannelFeed | None:
+    async def enter_channel(self, feed: Feed, channel_start: int, now: float) -> ChannelFeed | None:
         """Open the channel at a position up to which the log was read; None if that is not possible yet."""
         ends, self.ends = self.ends, None
-        if ends is None or ends.since != since:
-            ends = await self._read_ends(feed.offset, since)
+        if ends is None or ends.channel_start != channel_start:
+            ends = await self._read_ends(feed.offset, channel_start)
             self._retry_at = now + MIN_RETRY
-        if ends is None or feed.offset < ends.log:
+        if ends is None or feed.offset < ends.topic_log:
             self.ends = ends
             return None
         with suppress(BrokerUnavailable, UnknownLog):
-            channel = await self._seek_channel(ends.channels + 1, PublisherPositions(feed.offset), since, MAX_SEEK)
+            first, positions = ends.channel_log + 1, PublisherPositions(feed.offset)
+            channel = await self._seek_channel(first, positions, channel_start, MAX_SEEK)
             if await self._covers_publishers(channel, feed):
                 await channel.open(self._limit)
                 self._retry_interval = MIN_RETRY
@@ -180,17 +181,17 @@ class FeedSwitch:
         return LogEntryPoint(feed, first >= span.first, span.last, ahead)
 
     async def _resume(
-        self, cursor: Cursor, position: ChannelCursor, on_notice: Callable[[Notice], None], *, use_channel: bool
+        self, cursor: Cursor, channel_cursor: ChannelCursor, on_notice: Callable[[Notice], None], *, use_channel: bool
     ) -> Feed:
         """Open the channel at a stored position, or the log if the channel no longer has it."""
-        is_same_class = position.class_id == self._demand.id
-        channel = await self._resume_channel(position) if use_channel and is_same_class else None
+        is_same_class = channel_cursor.class_id == self._demand.id
+        channel = await self._resume_channel(channel_cursor) if use_channel and is_same_class else None
         if channel is not None:
             channel.log_decoder.dedup = DeliveryDedup(cursor.delivered)
-            channel.skip = position.within
+            channel.events_to_skip = channel_cursor.within
             return channel
-        found = await self.return_to_log(position.all_positions)
-        # Events that the channel suppressed and had not delivered yet are lost with its state.
+        found = await self.return_to_log(channel_cursor.publisher_positions)
+        # Suppressed events that were not delivered yet are lost: only the channel's decoders could rebuild them.
         has_lost_suppressed = self._demand.emit == "all" and self._demand.where is None
         if not found.is_complete or has_lost_suppressed or await self._lacks_key_frames(found.feed):
             on_notice(RETENTION_LOSS)
@@ -215,10 +216,10 @@ class FeedSwitch:
         return stored is not None and not is_key(stored.subject)
 
     async def _seek_channel(
-        self, first: int, positions: PublisherPositions, since: int, max_messages: int | None = None
+        self, first: int, positions: PublisherPositions, channel_start: int, max_messages: int | None = None
     ) -> ChannelFeed:
-        """Create a channel feed whose decoders are at the offset `first`; a decoder without a state stays empty."""
-        # Events that a channel with a predicate suppresses do not match: they are not delivered either.
+        """Create a channel feed at the offset `first`; see `Feed.seek` for decoders that remain without a state."""
+        # Events that a channel with a predicate suppresses do not match the predicate: they are never delivered.
         only_matching = self._demand.where is not None
         channel_decoder = ChannelDecoder(
             self._topic.lookup,
@@ -227,16 +228,16 @@ class FeedSwitch:
             positions=positions,
             only_matching=only_matching,
         )
-        feed = ChannelFeed(self._broker, self._channel, channel_decoder, since)
-        await feed.seek(first, self._topic.fetch, max_messages)
+        feed = ChannelFeed(self._broker, self._channel, channel_decoder, channel_start)
+        await feed.seek(first, self._topic.fetch_definition, max_messages)
         return feed
 
-    async def _read_ends(self, offset: int, since: int) -> EndOffsets | None:
-        """Return the current ends; None if the log was not yet read nearly that far."""
+    async def _read_ends(self, offset: int, channel_start: int) -> EndOffsets | None:
+        """Return the current ends; None if more than `limit` messages of the log are not yet read."""
         with suppress(BrokerUnavailable, UnknownLog):
-            channels = (await self._broker.span(self._channel.log)).last
-            log = (await self._broker.span(self._log.log)).last
-            return EndOffsets(channels, log, since) if log - offset <= self._limit else None
+            channel_log = (await self._broker.span(self._channel.log)).last
+            topic_log = (await self._broker.span(self._log.log)).last
+            return EndOffsets(channel_log, topic_log, channel_start) if topic_log - offset <= self._limit else None
         return None
 
     async def _covers_publishers(self, channel: ChannelFeed, feed: Feed) -> bool:
@@ -258,17 +259,17 @@ class FeedSwitch:
         decoder = channel.log_decoder.decoders.get(publisher)
         if decoder is None or decoder.state is not State.READY:
             return False
-        return channel.log_decoder.positions.of(publisher).offset >= await self._last(publisher, channel.since)
+        return channel.log_decoder.positions.of(publisher).offset >= await self._last(publisher, channel.channel_start)
 
     async def _is_inactive(self, publisher: str) -> bool:
         newest = await self._broker.last(self._log.log, self._log.subjects())
         last = await self._broker.last(self._log.log, self._log.subjects(publisher))
         return newest is None or last is None or last.time < newest.time - INACTIVE_AFTER
 
-    async def _is_silent(self, publisher: str, position: ChannelCursor) -> bool:
-        """Return whether the last message of a publisher in the channel is at or before a position."""
+    async def _is_read_to_end(self, publisher: str, cursor: ChannelCursor) -> bool:
+        """Return whether the channel has messages of a publisher, all of them at or before a cursor."""
         last = await self._broker.last(self._channel.log, self._channel.subjects(publisher))
-        return last is not None and last.offset <= position.offset
+        return last is not None and last.offset <= cursor.offset
 
     async def _publishers(self) -> set[str]:
         return {publisher_in(subject) for subject in await self._broker.subjects(self._log.log, self._log.subjects())}
@@ -291,10 +292,10 @@ async def needs_channel(topic: TopicMetadata, demand: DemandClass) -> bool:
 
 
 class Handover(NamedTuple):
-    """What one feed leaves to the next.
+    """Events of the old feed that a feed switch must deliver, report or drop.
 
-    pending: events that only the decoders of the previous feed can deliver; missed: events that neither can deliver
-    dedup: events that the next feed will repeat
+    pending: events that only the decoders of the old feed can deliver; missed: events that neither feed can deliver
+    dedup: delivered events that the new feed repeats
     """
 
     pending: list[tuple[StreamDecoder, list[Event]]]
@@ -305,23 +306,23 @@ class Handover(NamedTuple):
 def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
     """Compare the decoders of two feeds, each at its own position.
 
-    Sources whose state is further in the new feed had suppressed events in between: the old decoders still have the
-    predictions and deliver these events.
+    If a source has a higher ordinal in the new feed, the events between the two ordinals were suppressed. The old
+    decoders rebuild them from their predictions.
     """
     delivered: DeliveredEvents = {}
     handover = Handover([], [], DeliveryDedup())
     repeated = old.dedup.delivered if old.dedup is not None else {}
     for publisher in dict.fromkeys([*old.decoders, *repeated]):
         decoder, successor = old.decoders.get(publisher), new.decoders.get(publisher)
-        reached = _known_events(successor) if successor is not None else {}
+        new_numbers = _event_numbers(successor) if successor is not None else {}
         incarnation = (successor.incarnation or 0) if successor is not None else 0
         events = list[Event]()
-        behind = delivered[publisher] = {}
+        to_drop = delivered[publisher] = {}
         for source, number, row in _delivered_events(decoder, repeated.get(publisher, {})):
             last = max(number, repeated.get(publisher, {}).get(source, number))
-            new_number = reached.get(source, EventNumber(0, 0))
-            if new_number < last and last.incarnation >= incarnation:  # a feed has no events of past incarnations
-                behind[source] = last
+            new_number = new_numbers.get(source, EventNumber(0, 0))
+            if new_number < last and last.incarnation >= incarnation:  # the new feed has no past incarnations
+                to_drop[source] = last
             elif new_number.incarnation == last.incarnation and new_number.ordinal > last.ordinal:
                 if decoder is not None and decoder.state is State.READY and row is not None:
                     suppressed = _expand_suppressed(decoder, row, new_number.ordinal - number.ordinal)
@@ -346,7 +347,8 @@ def _delivered_events(
         yield source, repeated[source], None
 
 
-def _known_events(decoder: StreamDecoder) -> dict[Source, EventNumber]:
+def _event_numbers(decoder: StreamDecoder) -> dict[Source, EventNumber]:
+    """Return the last event of every source in the current state of a decoder."""
     return {source: number for source, number, row in last_events(decoder) if row is not None}
 
 

@@ -30,7 +30,7 @@ class Outbox:
     last: offset of the publisher's last message in the log when the outbox is created; 0 if there is none
     messages: number of stored messages
     failure: the error that stopped the outbox
-    raised: `failure` has been raised to the caller
+    has_raised: `failure` has been raised to the caller
     is_blocked: `wait_for_capacity` must be called before `put`: the queue is full, or the outbox has stopped
     """
 
@@ -44,7 +44,7 @@ class Outbox:
         self.max_pending = max_pending
         self.messages = 0
         self.failure: ThinwireError | None = None
-        self.raised = False
+        self.has_raised = False
         self.is_blocked = False
         self._key_subject = key_subject(topic, publisher)
         self._data_subject = data_subject(topic, publisher)
@@ -120,7 +120,7 @@ class Outbox:
         if self.failure is None:
             await event.wait()
         if self.failure is not None:
-            self.raised = True
+            self.has_raised = True
             raise self.failure
 
     def _fail(self, failure: ThinwireError) -> None:

@@ -173,7 +173,7 @@ class PublisherDictionaries:
             slots.drop()
         else:
             dictionary = self._topic.dictionary(reference.name)
-            if dictionary is None and await self._topic.fetch(reference.name):
+            if dictionary is None and await self._topic.fetch_definition(reference.name):
                 dictionary = self._topic.dictionary(reference.name)
             if dictionary is None:
                 return

@@ -12,7 +12,7 @@ from thinwire.schema import Event
 from thinwire.schema.kind_conversion import kind_conversion
 from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.log_selection import LogSelection
-from thinwire.topics.names import ask_subject, key_subject, log_of, publisher_subjects
+from thinwire.topics.names import key_subject, log_of, publisher_subjects, request_subject
 from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire import read_key_frame
@@ -22,7 +22,7 @@ CLAIM = b"claim"
 CLAIM_TIMEOUT = 1.0
 """seconds after which a publisher that does not answer counts as stopped; its writes are fenced"""
 MAX_INCARNATIONS = 64
-"""incarnations that are read to find the last events; one that stopped while it started has no events"""
+"""incarnations that are read to find the last events, because an incarnation can end without an event"""
 
 
 class LastMessage(NamedTuple):
@@ -35,7 +35,7 @@ class LastMessage(NamedTuple):
 async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
     """Claim a name. Raises NameInUse if a publisher with this name runs."""
     with suppress(ServiceUnavailable):
-        if await broker.request(ask_subject(topic, name), CLAIM, timeout=CLAIM_TIMEOUT) == CLAIM:
+        if await broker.request(request_subject(topic, name), CLAIM, timeout=CLAIM_TIMEOUT) == CLAIM:
             raise NameInUse("a running publisher has this name", topic=topic, name=name)
     log = log_of(topic)
     newest = await broker.last(log, publisher_subjects(topic, name))
@@ -44,8 +44,8 @@ async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
     if not incarnation:
         span = await broker.span(log)
         if offset or span.first > 1:
-            # The key frame was removed or is damaged. An incarnation is never above the offset of its first message, so
-            # the last offset is above all earlier ones; a repeated number would be dropped as already delivered.
+            # The key frame was removed or is damaged. No incarnation number exceeds the offset of its first message, so
+            # the last offset is at least as high as all of them. Readers would drop events of a repeated incarnation.
             incarnation = span.last
     return LastMessage(offset, incarnation)
 
@@ -63,7 +63,7 @@ async def read_last_events(broker: Broker, topic: TopicMetadata, publisher: str)
     """Return the last event of each source of a publisher in the log."""
     events: dict[tuple[Any, ...], Event] = {}
     end = (await broker.span(log_of(topic.name))).last + 1
-    seeker = Seeker(broker, LogSelection(topic.name), topic.fetch)
+    seeker = Seeker(broker, LogSelection(topic.name), topic.fetch_definition)
     for _ in range(MAX_INCARNATIONS):
         log_decoder = LogDecoder(topic.lookup, dictionaries=topic.dictionary, reads_all=False)
         log_decoder = (await seeker.seek(log_decoder, end, publishers=[publisher])).log_decoder

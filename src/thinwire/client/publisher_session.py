@@ -1,4 +1,4 @@
-"""One incarnation of a publisher: its encoder, its outbox, and the tasks that follow requests and configurations."""
+"""One incarnation of a publisher: its encoder, its outbox, and the tasks for requests and configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, ThinwireError
 from thinwire.schema.kind_conversion import kind_conversion
 from thinwire.topics.dead_letters import DeadLetters
-from thinwire.topics.names import ask_subject, call_subject
+from thinwire.topics.names import request_all_subject, request_subject
 from thinwire.topics.static_properties import Factoring
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.topic_settings import ConfigDocument
@@ -37,7 +37,7 @@ class PublisherSession:
 
     config: the publisher's own configuration, until the registry sends one
     document: the configuration of the topic's publishers; None before the registry's first one
-    dictionaries: see `Publisher`
+    dictionaries: True, False, or None for the setting of the topic
     wanted: the topic has subscriptions, or retains its events; otherwise nothing is sent
     listeners: answer requests for key frames and claims of the name
     """
@@ -84,7 +84,7 @@ class PublisherSession:
         await self.topic.put_publisher(self._name, self.encoder.incarnation, self._clock.now())
         self.send(self.encoder.start(self._clock.now()))
         self.outbox.start()
-        for subject in (ask_subject(self.topic.name, self._name), call_subject(self.topic.name)):
+        for subject in (request_subject(self.topic.name, self._name), request_all_subject(self.topic.name)):
             self.listeners.append(await self._broker.listen(subject, self._on_request))
         self.tasks.start(self._poll(), f"publisher {self.topic.name} {self._name}")
         self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
@@ -101,7 +101,7 @@ class PublisherSession:
             if payload is not None:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
-                values = self._base_values(cast(Mapping[str, Any], event))
+                values = self._to_base_kinds(cast(Mapping[str, Any], event))
                 if self.size_limit.is_needed:
                     self.size_limit.check(values)
                 if self.factoring is not None:
@@ -125,7 +125,7 @@ class PublisherSession:
         rejected: list[tuple[Mapping[str, Any], LocalFault]] = []
         for event in cast(list[Mapping[str, Any]], events):
             try:
-                values = self._base_values(event)
+                values = self._to_base_kinds(event)
                 self.size_limit.check(values)
                 frames += self.encoder.publish(values, now)
             except (EventRejected, PayloadTooLarge) as problem:
@@ -144,7 +144,7 @@ class PublisherSession:
     async def close(self, timeout: float) -> None:
         """Flush and unregister."""
         try:
-            if not self.outbox.raised:
+            if not self.outbox.has_raised:
                 await self.flush(timeout)
         finally:
             await self.abort()
@@ -161,7 +161,7 @@ class PublisherSession:
         if self.wanted:
             self.outbox.put(frames)
 
-    def _base_values(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _to_base_kinds(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         return event if self._kinds is None else self._kinds.to_base(event)
 
     async def _publish_each(self, events: list[Mapping[str, Any] | bytes]) -> int:

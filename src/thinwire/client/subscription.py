@@ -260,12 +260,12 @@ class Subscription(Consumer[Event]):
                 events = await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
             self._ready.extend(events)
             self._batches.popleft()
-        if opened.reader.feed.skip:
+        if opened.reader.feed.events_to_skip:
             self._skip_acknowledged(opened.reader.feed)
 
     async def _shape_state(self, opened: _Opened, batch: FeedBatch) -> list[Event]:
         events, repeated = await opened.shaper.shape_state(
-            batch.decoder, batch.events, batch.offset, exactly=batch.exactly
+            batch.decoder, batch.events, batch.offset, any_difference=batch.any_difference
         )
         if repeated:
             opened.reader.include_suppressed(batch.decoder.publisher, repeated)
@@ -283,15 +283,15 @@ class Subscription(Consumer[Event]):
 
     def _skip_acknowledged(self, feed: Feed) -> None:
         """Drop the events of the first message that were acknowledged before the last stop."""
-        for _ in range(min(feed.skip, len(self._ready))):
+        for _ in range(min(feed.events_to_skip, len(self._ready))):
             self._ready.popleft()
             self._delivered += 1
-        feed.skip = 0
+        feed.events_to_skip = 0
 
     async def _save_cursor(self, *, failed: bool = False) -> None:
         """Write the position up to which all events are acknowledged, once a message was received."""
         feed = self._opened.reader.feed if self._opened is not None else None
-        if feed is not None and not feed.is_fresh:
+        if feed is not None and feed.has_received:
             await self._write_cursor(self._next_cursor(feed, failed))
 
     def _next_cursor(self, feed: Feed, failed: bool) -> Cursor:

@@ -42,7 +42,7 @@ class SubscriptionRequest:
         if self.cadence not in ("event", "tick"):
             raise ConfigError("cadence is 'event' or 'tick'", cadence=self.cadence)
         if self.where is not None and self.cadence == "tick":
-            raise ConfigError("with `where`, a silent source may not match: use cadence='event'", cadence=self.cadence)
+            raise ConfigError("predicted values may not match `where`: use cadence='event'", cadence=self.cadence)
         if not 0.01 <= self.tick <= 3600:
             raise ConfigError("tick is 0.01 to 3600 seconds", tick=self.tick)
         if isinstance(self.start, bool) or not (
@@ -55,7 +55,7 @@ class SubscriptionRequest:
             raise ConfigError("give the start a time zone, such as timezone.utc", start=self.start)
 
     def demand(self) -> Demand:
-        """Return the demand in the form that the rules of a publisher use."""
+        """Return the demand as tolerances, default tolerance and mode."""
         exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.predicate_properties)
         tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
         return Demand(
@@ -90,8 +90,8 @@ class SubscriptionRequest:
         for name in self.sources:
             if name not in dimensions:
                 raise DemandError("sources are chosen by dimensions", property=name, choose_from=sorted(dimensions))
-        check_names(schema, replace(self, where=None).demand())
-        self.tolerances(schema)
+        check_names(schema, replace(self, where=None).demand())  # `where.check` has checked the predicate
+        self.tolerances(schema)  # raises DemandError for an invalid tolerance
 
 
 def make_request(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import BrokerUnavailable
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.names import ask_subject, call_subject, channel_ask_subject
+from thinwire.topics.names import channel_request_subject, request_all_subject, request_subject
 from thinwire.wire import FrameKind, Request
 
 
@@ -20,7 +20,7 @@ class KeyFrameRequests:
 
     async def request_all(self) -> None:
         """Request key frames of every publisher that is connected."""
-        await self._send(call_subject(self._topic), bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode())
+        await self._send(request_all_subject(self._topic), bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode())
 
     async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
         """Request key frames for decoders that wait for one, at a limited rate."""
@@ -29,7 +29,7 @@ class KeyFrameRequests:
                 await self._request(publisher, frame)
 
     async def _request(self, publisher: str, frame: bytes) -> None:
-        await self._send(ask_subject(self._topic, publisher), frame)
+        await self._send(request_subject(self._topic, publisher), frame)
 
     async def _send(self, subject: str, payload: bytes) -> None:
         with suppress(BrokerUnavailable):
@@ -41,7 +41,7 @@ class ChannelRequests(KeyFrameRequests):
 
     def __init__(self, broker: Broker, topic: str, class_id: str) -> None:
         super().__init__(broker, topic)
-        self._subject = channel_ask_subject(topic, class_id)
+        self._subject = channel_request_subject(topic, class_id)
 
     async def request_all(self) -> None:
         """Request key frames of every publisher."""

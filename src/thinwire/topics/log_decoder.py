@@ -177,7 +177,7 @@ class ChannelDecoder(LogDecoder):
         # Channels share one log, so its offsets jump. Losses are found by the sequence numbers of the streams.
         super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, reads_all=False)
         self.positions = positions or PublisherPositions()
-        self.began = self.positions.since
+        self.began = self.positions.default_offset
         self.position: Position | None = None
         self.previous: tuple[str, Position] | None = None
         self._only_matching = only_matching
@@ -250,7 +250,7 @@ class ChannelDecoder(LogDecoder):
             self._lookup,
             dictionaries=self._dictionaries,
             only_changes=self._only_changes,
-            positions=PublisherPositions(self.positions.since, self._first_positions),
+            positions=PublisherPositions(self.positions.default_offset, self._first_positions),
             only_matching=self._only_matching,
         )
 

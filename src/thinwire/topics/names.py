@@ -131,7 +131,7 @@ def class_in(subject: str) -> str:
     return subject.rsplit(".", 3)[1]
 
 
-def channel_ask_subject(topic: str, class_id: str = "*") -> str:
+def channel_request_subject(topic: str, class_id: str = "*") -> str:
     """Subject on which the translator of a topic receives key frame requests for a channel."""
     return f"tw.chask.{topic}.{class_id}"
 
@@ -161,12 +161,12 @@ def evaluator_subject(watch: str = "all") -> str:
     return f"tw.watching.{watch}"
 
 
-def ask_subject(topic: str, publisher: str = "*") -> str:
+def request_subject(topic: str, publisher: str = "*") -> str:
     """Subject on which a publisher receives key frame requests."""
     return f"tw.ask.{topic}.{publisher}"
 
 
-def call_subject(topic: str) -> str:
+def request_all_subject(topic: str) -> str:
     """Subject on which all publishers of a topic receive requests."""
     return f"tw.call.{topic}"
 

@@ -8,7 +8,7 @@ the first `within` events of its next message, are in this or an earlier channel
 >>> decode_envelope(encode_envelope(3, Position(120, 7), b"frames"))
 (3, Position(offset=120, within=7, log_id=''), b'frames')
 
->>> positions = PublisherPositions(since=100)
+>>> positions = PublisherPositions(default_offset=100)
 >>> positions.note("p1", Position(120, 2))
 >>> positions.of("p1")[:2], positions.of("p2")[:2]
 ((120, 2), (100, 0))
@@ -48,16 +48,16 @@ class Position(NamedTuple):
 class PublisherPositions:
     """One position per publisher.
 
-    since: offset for publishers without a position of their own; a publisher's own position may be lower
+    default_offset: offset for publishers without a position of their own; a publisher's own position may be lower
     """
 
-    def __init__(self, since: int = 0, by_publisher: Mapping[str, Position] | None = None) -> None:
-        self.since = since
+    def __init__(self, default_offset: int = 0, by_publisher: Mapping[str, Position] | None = None) -> None:
+        self.default_offset = default_offset
         self._of = dict(by_publisher or {})
 
     def of(self, publisher: str) -> Position:
         """Return the position of a publisher."""
-        return self._of.get(publisher) or Position(self.since)
+        return self._of.get(publisher) or Position(self.default_offset)
 
     def note(self, publisher: str, position: Position) -> None:
         """Advance a publisher. Ignore a position before the current one."""
@@ -67,17 +67,17 @@ class PublisherPositions:
 
     def complete_to(self, offset: int) -> None:
         """Advance every publisher to at least this offset."""
-        self.since = max(self.since, offset)
+        self.default_offset = max(self.default_offset, offset)
         self._of = {name: at for name, at in self._of.items() if at > Position(offset)}
 
     def instead(self, publisher: str, position: Position) -> PublisherPositions:
         """Return a copy with another position for one publisher."""
-        return PublisherPositions(self.since, {**self._of, publisher: position})
+        return PublisherPositions(self.default_offset, {**self._of, publisher: position})
 
     @property
     def lowest(self) -> int:
         """The offset up to which all publishers are complete."""
-        return min(self.since, *(at.offset for at in self._of.values())) if self._of else self.since
+        return min(self.default_offset, *(at.offset for at in self._of.values())) if self._of else self.default_offset
 
     @property
     def by_publisher(self) -> dict[str, Position]:

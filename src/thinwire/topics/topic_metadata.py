@@ -120,7 +120,7 @@ class TopicMetadata:
         """Return the dictionary with this hash, if it was fetched."""
         return self._dictionaries.find(hash)
 
-    async def fetch(self, name: bytes) -> bool:
+    async def fetch_definition(self, name: bytes) -> bool:
         """Fetch a schema by fingerprint (8 bytes) or a dictionary by hash (16 bytes). Return False if it is unknown.
 
         Raises CorruptDictionary if the stored dictionary does not have this hash.

@@ -119,7 +119,7 @@ class Documents:
 
     def _write(self, key: str, value: bytes | None) -> int:
         self._revision += 1
-        self._entries.pop(key, None)  # keeps the dict ordered by revision, which `changes_after` relies on
+        self._entries.pop(key, None)  # the dict stays ordered by revision, which `changes_after` relies on
         self._entries[key] = BucketEntry(key, value, self._revision)
         self.watchers.notify()
         return self._revision
@@ -172,13 +172,13 @@ class MessageLog:
         self.is_deleted = True
         self.watchers.notify()
 
-    def next(self, first: int, subjects: Mapping[str, bool]) -> StoredMessage | None:
-        """Return the first message at or after offset `first` whose subject is selected."""
+    def next(self, first: int, is_selected: Mapping[str, bool]) -> StoredMessage | None:
+        """Return the first message at or after offset `first` whose subject is selected, as by a `SubjectFilter`."""
         if first <= self._last:
             self._apply_retention(self.clock.now())
         for offset in range(max(first, self._first), self._last + 1):
             message = self._messages[offset]
-            if subjects[message.subject]:
+            if is_selected[message.subject]:
                 return message
         return None
 

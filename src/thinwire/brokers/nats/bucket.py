@@ -81,10 +81,10 @@ class NatsBucket:
         try:
             return await self._put_after(subject, value, revision)
         except Conflict as conflict:
-            marker = await self._newest(key) if revision == NOTHING else None
-            if marker is None or marker.value is not None:
+            deleted = await self._newest(key) if revision == NOTHING else None
+            if deleted is None or deleted.value is not None:
                 raise Conflict(key=key, revision=revision) from conflict
-            return await self._put_after(subject, value, marker.revision)
+            return await self._put_after(subject, value, deleted.revision)
 
     async def delete(self, key: str, *, revision: int = ANY) -> None:
         if await self.get(key) is None:
@@ -109,7 +109,7 @@ class NatsBucket:
             self._make_entry,
             position=0,
             max_unacknowledged=_MAX_UNACKNOWLEDGED,
-            newest=True,
+            start_with_newest=True,
         )
         await reader.open()
         try:
@@ -148,18 +148,18 @@ async def _iterate_entries(
     reader: NatsReader[tuple[BucketEntry, bool]],
 ) -> AsyncGenerator[BucketEntry | None, None]:
     """Yield the current documents without deleted ones, None, then every change."""
-    is_current = reader.is_empty
-    if is_current:
+    is_loaded = reader.is_empty
+    if is_loaded:
         yield None
     while True:
-        item = await reader.next(None if is_current else _EMPTY_POLL_INTERVAL)
+        item = await reader.next(None if is_loaded else _EMPTY_POLL_INTERVAL)
         if item is None:
             is_last = reader.is_empty
         else:
             entry, is_last = item
             reader.done(entry.revision)
-            if is_current or entry.value is not None:
+            if is_loaded or entry.value is not None:
                 yield entry
-        if is_last and not is_current:
-            is_current = True
+        if is_last and not is_loaded:
+            is_loaded = True
             yield None

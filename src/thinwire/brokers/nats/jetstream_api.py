@@ -148,16 +148,15 @@ class JetStreamCaller(ABC):
             raise NoResponders
         return replies
 
-    async def call_api(self, verb: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
+    async def call_api(self, suffix: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
         """Send an idempotent API request, repeated until there is a reply. Return the decoded reply.
 
-        Raise `JetStreamRefusal` for an error that is not temporary.
+        suffix: end of the subject, after `$JS.API.`. Raise `JetStreamRefusal` for an error that is not temporary.
         """
-
         payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
 
         async def attempt(timeout: float) -> dict[str, Any]:
-            return await self.request_json(f"$JS.API.{verb}", payload, timeout=timeout)
+            return await self.request_json(f"$JS.API.{suffix}", payload, timeout=timeout)
 
         async def explain() -> ThinwireError:
             return BrokerRefused(f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}", servers=self.url)
@@ -180,7 +179,7 @@ class JetStreamCaller(ABC):
         deadline: float,
         explain: Callable[[], Awaitable[ThinwireError]],
     ) -> T:
-        """Repeat a request until there is a reply without a temporary error.
+        """Repeat a request until there is a reply without a temporary error. At the deadline `wait_connected` raises.
 
         attempt: sends the request; receives the timeout of the attempt
         explain: returns the error to raise if there is still no responder at the deadline

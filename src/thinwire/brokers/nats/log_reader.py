@@ -122,7 +122,7 @@ class NatsReader(Generic[T]):
     """Messages of a log after an offset.
 
     position: offset after which the reader starts
-    newest: start with the newest message of every subject instead of `position`
+    start_with_newest: start with the newest message of every subject instead of `position`
     is_empty: the log had no message for the reader when the consumer was created
     """
 
@@ -136,14 +136,14 @@ class NatsReader(Generic[T]):
         *,
         position: int,
         max_unacknowledged: int,
-        newest: bool = False,
+        start_with_newest: bool = False,
     ) -> None:
         self.log, self.subjects, self.max_unacknowledged = log, tuple(subjects), max_unacknowledged
         self.log_id = ""
         self.is_empty = False
         self._connection, self._store, self._make_item = connection, store, make_item
         self._received = self._returned = position
-        self._newest = newest
+        self._start_with_newest = start_with_newest
         self._queue: deque[tuple[int, T]] = deque()
         self._consumer = PushConsumer("", max_unacknowledged)
         self._waiter: asyncio.Future[bool] | None = None
@@ -301,7 +301,7 @@ class NatsReader(Generic[T]):
 
     def _config(self, inbox: str) -> dict[str, Any]:
         start: dict[str, Any] = {"deliver_policy": "by_start_sequence", "opt_start_seq": self._returned + 1}
-        if self._newest and not self._returned:
+        if self._start_with_newest and not self._returned:
             start = {"deliver_policy": "last_per_subject"}
         return {
             "deliver_subject": inbox,

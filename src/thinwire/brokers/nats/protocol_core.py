@@ -4,8 +4,8 @@ Both drivers, asyncio and blocking, use it. A message has a fixed part in a line
 other command is one line.
 
 Opening exchange: the server sends INFO. The client starts TLS if either side requires it, and sends CONNECT with its
-credentials and PING. The server replies with PONG, or with -ERR. Credentials are never sent in clear text to a server
-that was requested with TLS.
+credentials and PING. The server replies with PONG, or with -ERR. If TLS is configured, credentials are never sent in
+clear text.
 
 >>> class Printer:
 ...     def on_message(self, sid, subject, reply, payload, headers):
@@ -86,8 +86,8 @@ class CommandHandler(Protocol):
 def parse_commands(data: bytes, begin: int, end: int, handler: CommandHandler, *, limit: int = 0) -> tuple[int, int]:
     """Pass the complete commands in `data[begin:end]` to `handler`, at most `limit` of them if given.
 
-    Return the index of the first byte that was not consumed, and how many bytes are missing at least to continue
-    (0 if the limit was reached). Raise `ProtocolError` for data that is not NATS.
+    Return the index of the first byte that was not consumed, and the minimum number of bytes to read before the next
+    call (0 if the limit was reached). Raise `ProtocolError` for data that is not NATS.
     """
     on_message = handler.on_message
     while (stop := data.find(b"\r\n", begin, end)) >= 0:
@@ -116,7 +116,7 @@ def parse_commands(data: bytes, begin: int, end: int, handler: CommandHandler, *
             line, begin = data[begin:stop], stop + 2
             handler.on_line(line)
         limit -= 1
-        if not limit:
+        if not limit:  # without a limit the count is negative
             return begin, 0
     if end - begin > MAX_LINE:
         raise ProtocolError
@@ -243,7 +243,7 @@ def _credentials(nonce: str, options: NatsOptions) -> dict[str, str]:
     if options.credentials is None and options.nkey is None:
         return {}
     try:
-        return _signature(nonce, options)
+        return _signed_credentials(nonce, options)
     except ImportError:
         raise MissingExtra("credentials and nkey files need the package nkeys", extra="nats") from None
     except Exception as error:
@@ -251,7 +251,7 @@ def _credentials(nonce: str, options: NatsOptions) -> dict[str, str]:
         raise ConfigError("the credentials or nkey file cannot be used", kind=type(error).__name__) from None
 
 
-def _signature(nonce: str, options: NatsOptions) -> dict[str, str]:
+def _signed_credentials(nonce: str, options: NatsOptions) -> dict[str, str]:
     import nkeys  # type: ignore[import-untyped]
 
     if options.credentials is not None:

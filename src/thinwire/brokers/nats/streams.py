@@ -18,7 +18,7 @@ from thinwire.brokers.nats.jetstream_api import (
 )
 from thinwire.brokers.nats.protocol_core import parse_headers, parse_status
 from thinwire.brokers.protocol import Retention, Span, StoredMessage
-from thinwire.brokers.subjects import REST, check_pattern, is_literal, matches
+from thinwire.brokers.subjects import ANY_TOKENS, check_pattern, is_literal, matches
 from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireError, UnknownLog
 
 PREFIX = "tw_"
@@ -75,9 +75,9 @@ class JetStreamStore:
     async def _info(self, log: str, body: dict[str, Any] | None, deadline: float | None) -> dict[str, Any]:
         """Return the server's description of a log."""
         check_log(log)
-        limit = self._connection.deadline() if deadline is None else deadline
+        call_deadline = self._connection.deadline() if deadline is None else deadline
         try:
-            return await self._connection.call_api(f"STREAM.INFO.{log}", body, deadline=limit)
+            return await self._connection.call_api(f"STREAM.INFO.{log}", body, deadline=call_deadline)
         except JetStreamRefusal as refusal:
             raise refusal.translate(log=log) from None
 
@@ -125,7 +125,7 @@ class JetStreamStore:
         check_pattern(pattern)
         newest = await self._get_first(log, {"last_by_subj": pattern}, deadline)
         if newest is None or up_to is None or newest.offset <= up_to:
-            return newest  # with an `up_to` after the end of the log the server finds no message
+            return newest  # a request with an `up_to` after the end of the log returns no message
         if up_to < 1:
             return None
         # The server limits the number of replies, therefore a pattern is resolved to its subjects.
@@ -163,7 +163,7 @@ class JetStreamStore:
     async def offset_at(self, log: str, time: float) -> int:
         instant = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(max(time, 0.0) * 1e6))
         text = instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        found = await self._get_first(log, {"start_time": text, "next_by_subj": REST}, None)
+        found = await self._get_first(log, {"start_time": text, "next_by_subj": ANY_TOKENS}, None)
         return found.offset if found else (await self.span(log)).last + 1
 
     async def create_consumer(
@@ -193,7 +193,7 @@ class JetStreamStore:
         """Read messages directly from the store, without a consumer."""
         check_log(log)
         connection = self._connection
-        limit = connection.deadline() if deadline is None else deadline
+        call_deadline = connection.deadline() if deadline is None else deadline
         subject, payload = f"$JS.API.DIRECT.GET.{log}", json.dumps(body, separators=(",", ":")).encode()
 
         async def attempt(timeout: float) -> list[Reply]:
@@ -202,7 +202,7 @@ class JetStreamStore:
             return [await connection.request(subject, payload, timeout=timeout)]
 
         return _without_status(
-            await connection.repeat(attempt, limit, lambda: self.explain_no_responders(log, limit)), log
+            await connection.repeat(attempt, call_deadline, lambda: self.explain_no_responders(log, call_deadline)), log
         )
 
 
@@ -230,6 +230,6 @@ def check_log(log: str) -> None:
 
 def _covers(pattern: str, other: str) -> bool:
     """Return whether `pattern` matches every subject that `other` matches."""
-    if other.endswith(REST) and not pattern.endswith(REST):
+    if other.endswith(ANY_TOKENS) and not pattern.endswith(ANY_TOKENS):
         return False
     return matches(pattern, other)

@@ -47,7 +47,7 @@ class ByteLocation(NamedTuple):
     byte: int = 0
 
     def corrupt(self, detail: str, **facts: Any) -> CorruptRecording:
-        """Return the error to raise. The file is part of the text because long facts are shortened."""
+        """Return the error to raise. The text contains the file because long values of `facts` are shortened."""
         return CorruptRecording(f"{self.file}: {detail}", byte=self.byte, **facts)
 
 
@@ -76,9 +76,9 @@ def segments(folder: Path) -> list[Path]:
     return found
 
 
-def list_names(path: Path, kind: str) -> list[str]:
-    """Return the logs or the buckets of a recording."""
-    folder = path / kind
+def list_names(path: Path, collection: str) -> list[str]:
+    """Return the names of a recording's logs or buckets; collection: `LOGS` or `BUCKETS`."""
+    folder = path / collection
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
 
 
@@ -152,19 +152,19 @@ _PER_MESSAGE, _PER_SUBJECT = 8 + 8 + 4 + 2, 2
 
 
 class BlockHeader(NamedTuple):
-    """Counts and sizes of a block."""
+    """Numbers of messages and of subjects in a block, and the sizes of its parts in bytes."""
 
     messages: int
     subjects: int
-    names: int
-    payload: int
+    name_bytes: int
+    payload_bytes: int
     crc: int
 
     @property
     def size(self) -> int:
         """Bytes of the block, header included."""
         columns = self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT
-        return HEADER.size + columns + self.names + self.payload
+        return HEADER.size + columns + self.name_bytes + self.payload_bytes
 
 
 class BlockColumns(NamedTuple):
@@ -231,10 +231,10 @@ def encode(messages: Sequence[StoredMessage]) -> bytes:
 
 def read_header(data: bytes, location: ByteLocation) -> BlockHeader:
     """Parse and check the header of a block."""
-    magic, messages, subjects, names, payload, crc, check = HEADER.unpack_from(data)
+    magic, messages, subjects, name_bytes, payload_bytes, crc, check = HEADER.unpack_from(data)
     if crc32(data[: HEADER.size - 4]) != check or magic != _MAGIC:
         raise location.corrupt("invalid checksum or magic in the header of a block")
-    header = BlockHeader(messages, subjects, names, payload, crc)
+    header = BlockHeader(messages, subjects, name_bytes, payload_bytes, crc)
     if not 0 < subjects <= min(messages, MAX_SUBJECTS) or header.size - HEADER.size > MAX_BODY:
         raise location.corrupt("a block exceeds its limits", **header._asdict())
     return header
@@ -255,8 +255,8 @@ def decode(data: bytes, location: ByteLocation) -> BlockColumns:
     begin += _PER_MESSAGE * count
     name_lengths = np.frombuffer(data, "<u2", header.subjects, begin)
     begin += name_lengths.nbytes
-    names = split_names(data[begin : begin + header.names], name_lengths, location)
-    ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload)
+    names = split_names(data[begin : begin + header.name_bytes], name_lengths, location)
+    ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload_bytes)
     if ends[-1] != header.size or ids.max() >= header.subjects or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
         raise location.corrupt("inconsistent columns of a block")
     return BlockColumns(offsets, times, ids, names, ends - lengths, ends, data)

@@ -24,14 +24,7 @@ from thinwire.brokers.recording.block_format import (
     log_folder,
     segments,
 )
-from thinwire.brokers.recording.segment import (
-    BLOCK,
-    ROW,
-    Table,
-    load_segment,
-    open_segment,
-    read_block,
-)
+from thinwire.brokers.recording.segment import BLOCK, ROW, Table, load_segment, open_segment, read_block
 from thinwire.brokers.subjects import SubjectFilter, check_pattern, matches
 from thinwire.errors import UnknownLog
 
@@ -51,7 +44,7 @@ class RecordedLog:
         self._blocks = _stacked([segment.index.blocks for segment in self.segments], BLOCK)
         self._first_blocks = np.cumsum([0, *(len(segment.index.blocks) for segment in self.segments)]).tolist()
         self._check_order()
-        self._open: tuple[Path, IO[bytes]] | None = None
+        self._open_file: tuple[Path, IO[bytes]] | None = None
         self._cache: OrderedDict[int, BlockColumns] = OrderedDict()
 
     def span(self) -> Span:
@@ -114,16 +107,16 @@ class RecordedLog:
         before = self.span().first - 1
         for number, block in enumerate(self._blocks):
             first, last = int(block["first"]), int(block["last"])
-            inside = last - first + 1 > block["messages"]
-            offsets = [before, *(self._load(number).offsets.tolist() if inside else (first,))]
+            has_gaps = last - first + 1 > block["messages"]
+            offsets = [before, *(self._load(number).offsets.tolist() if has_gaps else (first,))]
             found += [(end + 1, start - 1) for end, start in pairwise(offsets) if start > end + 1]
             before = last
         return found
 
     def close(self) -> None:
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+        if self._open_file is not None:
+            self._open_file[1].close()
+            self._open_file = None
 
     @cached_property
     def _rows(self) -> dict[str, Table]:
@@ -167,10 +160,10 @@ class RecordedLog:
         return ByteLocation(segment.file, int(self._blocks["position"][number]))
 
     def _file(self, file: Path) -> IO[bytes]:
-        if self._open is None or self._open[0] != file:
+        if self._open_file is None or self._open_file[0] != file:
             self.close()
-            self._open = (file, open_segment(file))
-        return self._open[1]
+            self._open_file = (file, open_segment(file))
+        return self._open_file[1]
 
     def _check_order(self) -> None:
         for before, after in pairwise(self.segments):

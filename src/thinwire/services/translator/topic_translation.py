@@ -22,7 +22,7 @@ from thinwire.services.translator.translator_recovery import resume
 from thinwire.topics.key_frame_requests import KeyFrameRequests
 from thinwire.topics.leases import Lease
 from thinwire.topics.log_decoder import resolve_and_retry
-from thinwire.topics.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
+from thinwire.topics.names import channel_request_subject, log_of, publisher_in, publisher_subjects, translator_subject
 
 MAX_BATCH = 65_536
 """bytes of a channel message"""
@@ -122,7 +122,7 @@ class TopicTranslation:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._checkpoints.close)
             for subject, handler in (
-                (channel_ask_subject(self.topic), self._handle_key_frame_request),
+                (channel_request_subject(self.topic), self._handle_key_frame_request),
                 (translator_subject(self.topic), self._answer_status),
             ):
                 stack.push_async_callback((await self._broker.listen(subject, handler)).close)
@@ -198,9 +198,9 @@ class TopicTranslation:
             self._translation.receive(stored)
         except PeerFault as fault:
             decoder = self._translation.log_decoder.decoder(publisher_in(stored.subject))
-            problems = self._translation.problems
+            problems, fetch = self._translation.problems, self._metadata.fetch_definition
             await resolve_and_retry(
-                decoder, fault, lambda: self._retry(stored), self._metadata.fetch, lambda one: problems.add(str(one))
+                decoder, fault, lambda: self._retry(stored), fetch, lambda one: problems.add(str(one))
             )
         self._has_output.set()
         if self._translation.pending_bytes > MAX_PENDING:

@@ -154,7 +154,7 @@ async def restore_decoders(
 
     limit: messages to read at most if no channel resumes; decoders stay empty if more were needed
     """
-    seeker = Seeker(broker, LogSelection(metadata.name), metadata.fetch)
+    seeker = Seeker(broker, LogSelection(metadata.name), metadata.fetch_definition)
     while True:
         found = await seeker.seek(log_decoder, first, max_messages=limit)
         partial = [name for name, decoder in found.log_decoder.decoders.items() if decoder.state is State.PARTIAL]

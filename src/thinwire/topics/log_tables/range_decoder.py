@@ -60,7 +60,7 @@ def new_decoder(metadata: TopicMetadata, publisher: str) -> StreamDecoder:
     def find_dictionary(hash: bytes) -> Dictionary | None:
         if metadata.dictionary(hash) is None:
             try:
-                run_inline(metadata.fetch(hash))
+                run_inline(metadata.fetch_definition(hash))
             except CorruptDictionary as problem:
                 _log.warning("%s: %s", metadata.name, problem)
         return metadata.dictionary(hash)
@@ -156,7 +156,7 @@ class RangeDecoder:
     def _schema(self, fingerprint: bytes | None) -> Schema:
         """Return the schema of a fingerprint; the topic's current one if it is unknown."""
         if fingerprint is not None and self._metadata.lookup(fingerprint) is None:
-            run_inline(self._metadata.fetch(fingerprint))
+            run_inline(self._metadata.fetch_definition(fingerprint))
         known = self._metadata.lookup(fingerprint) if fingerprint is not None else None
         return known or self._metadata.wire_schema
 

@@ -75,7 +75,7 @@ class SourceSeeker(Seeker):
     """
 
     def __init__(self, source: LogSource, metadata: TopicMetadata) -> None:
-        super().__init__(source_broker(source), metadata.selection, metadata.fetch)
+        super().__init__(source_broker(source), metadata.selection, metadata.fetch_definition)
         self.messages_read = 0
         self._source = source
 

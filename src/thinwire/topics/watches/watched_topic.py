@@ -130,7 +130,7 @@ class WatchedTopic:
         """Fetch a schema or dictionary. Retries while the broker is unavailable: skipping the message loses events."""
         while True:
             try:
-                return await self.metadata.fetch(name)
+                return await self.metadata.fetch_definition(name)
             except BrokerUnavailable:
                 await asyncio.sleep(RETRY_DELAY)
 
