@@ -268,7 +268,7 @@ class Subscription(Consumer[Event]):
             batch.decoder, batch.events, batch.offset, exactly=batch.exactly
         )
         if repeated:
-            opened.reader.include_suppressed(batch.decoder.publisher, repeated)
+            opened.reader.include_suppressed_until(batch.decoder.publisher, repeated)
         return events
 
     async def _deliver_predictions(self, opened: _Opened) -> None:
