@@ -50,7 +50,7 @@ def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: 
 def test_events_before_a_delivered_state_are_not_missed() -> None:
     dedup = DeliveryDedup({"p1": {("T1",): EventNumber(1, 4), ("T2",): EventNumber(1, 4)}})
     dedup.drop_delivered("p1", 1, [])
-    dedup.advance("p1", [event(7), event(3, source="T2")])
+    dedup.remove_reached("p1", [event(7), event(3, source="T2")])
     assert dedup.drop_delivered("p1", 2, [event(9)]) == ([event(9)], [])
     assert dedup.delivered == {"p1": {("T2",): EventNumber(1, 4)}}
 
@@ -58,7 +58,7 @@ def test_events_before_a_delivered_state_are_not_missed() -> None:
 def test_a_cursor_before_the_message_of_a_state_still_has_its_sources() -> None:
     dedup = DeliveryDedup({"p1": {("T1",): EventNumber(1, 4)}})
     dedup.drop_delivered("p1", 1, [])
-    dedup.advance("p1", [event(7)])
+    dedup.remove_reached("p1", [event(7)])
     assert not dedup
     assert dedup.before_message(1).delivered == {"p1": {("T1",): EventNumber(1, 4)}}
 
@@ -167,5 +167,5 @@ def test_sources_that_only_an_earlier_feed_had_stay_delivered() -> None:
     old, new = LogDecoder({schema.fingerprint: schema}.get), LogDecoder({schema.fingerprint: schema}.get)
     delivered = {"p1": {("a",): EventNumber(3, 6)}, "p2": {("b",): EventNumber(1, 2)}}
     old.dedup = DeliveryDedup(delivered)
-    old.decoder("p1")
+    old.open_decoder("p1")
     assert compare_feeds(old, new).dedup.delivered == delivered

@@ -90,7 +90,7 @@ class Reader:
     def take(self, stored: StoredMessage) -> None:
         log_decoder = self.feed.log_decoder
         events = [delivery for delivery in log_decoder.receive(stored, 0.0) if isinstance(delivery, Event)]
-        decoder = log_decoder.decoder_of(stored)
+        decoder = log_decoder.select_decoder(stored)
         self.feed.offset = stored.offset
         self._note(at_once(self._shaper.shape(decoder, events, 0, log_decoder.changed_events)))
         if self._baseline.is_changed_by(self.feed, decoder, stored.offset):
@@ -124,7 +124,7 @@ class Reader:
         events, repeated = at_once(self._shaper.shape_state(decoder, decoder.present(), 0, any_difference=False))
         self._note(events)
         if repeated:
-            self.feed.log_decoder.include_suppressed(decoder.publisher, repeated)
+            self.feed.log_decoder.include_suppressed_until(decoder.publisher, repeated)
 
     def _new_feed(self) -> Feed:
         log_decoder = LogDecoder(self._topic.lookup, only_changes=True)

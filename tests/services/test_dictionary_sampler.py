@@ -306,8 +306,8 @@ def test_bodies_are_what_was_said_however_it_was_packed():
     for n, shared in enumerate(known.values()):
         frames += out.use(shared, 7) + frames_of(out, said[2 + 2 * n : 4 + 2 * n])
     assert list(bodies.read("p", join(frames))) == said, "slot 7 names two of them in one message"
-    assert not bodies.unbound
-    assert not bodies.missing
+    assert not bodies.unbound_publishers
+    assert not bodies.missing_dictionaries
 
 
 def test_what_cannot_be_unpacked_is_passed_over_and_noted():
@@ -316,10 +316,10 @@ def test_what_cannot_be_unpacked_is_passed_over_and_noted():
     binding, packed = out.use(shared, 7), frames_of(out, [SHARED, SHARED])
     late = FrameBodies({}.get)
     assert list(late.read("p", join(packed))) == []
-    assert late.unbound == {"p"}
+    assert late.unbound_publishers == {"p"}
     late.read_bindings("p", join(binding))
     assert list(late.read("p", join(packed))) == []
-    assert late.missing == {shared.hash}
+    assert late.missing_dictionaries == {shared.hash}
     assert list(late.read("p", join([*frames_of(out, [SHARED]), b""])[:-1])) == []
     key = out.start(1.0)
     bodies = FrameBodies({shared.hash: shared}.get)

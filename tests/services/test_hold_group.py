@@ -49,7 +49,7 @@ def both(log, moves, limit=LIMIT, **others):
     """Both ways: after each message its moves are made, and what is there is taken."""
     told = []
     for hold_from in (1, NEVER):
-        translation = log.translation(hold_group_size=hold_from, **others)
+        translation = log.translation(min_hold_group=hold_from, **others)
         messages = []
         for stored in log.messages:
             for move, *arguments in moves.get(stored.offset, ()):
@@ -101,7 +101,7 @@ def test_each_is_told_what_greedy_delivers(steps, tolerances):
     for k, value in enumerate(values.tolist()):
         log.publish("p1", price(k, value), flush=k % 5 == 0)
     log.flush("p1")
-    translation = log.translation(hold_group_size=1)
+    translation = log.translation(min_hold_group=1)
     classes = {ticks: held(ticks / 100) for ticks in tolerances}
     for one in classes.values():
         translation.open(one)
@@ -134,7 +134,7 @@ def looks(translation, log, first):
 
 def test_an_event_costs_as_many_looks_as_there_are_who_must_be_told():
     log, values = Log(PRICES, publishers=["p1"]), np.array([1000, 1001, 1000, 1005, 1000, 1040, 1039])
-    translation = log.translation(hold_group_size=1)
+    translation = log.translation(min_hold_group=1)
     for ticks in range(1, 301):
         translation.open(held(ticks / 100))
     for k, value in enumerate(values.tolist()):
@@ -153,7 +153,7 @@ def test_a_class_that_comes_later_begins_where_it_came():
     for k, value in enumerate((1000, 1004, 1008)):
         log.publish("p1", price(k, value))
     one, other = held(0.05), DemandClass({"price": 0.05, "volume": 1}, emit="changes")
-    translation = log.translation(hold_group_size=1)
+    translation = log.translation(min_hold_group=1)
     translation.open(one)
     for stored in log.messages:
         translation.receive(stored)
@@ -173,7 +173,7 @@ def test_a_class_that_comes_later_begins_where_it_came():
 
 def test_who_is_gone_is_asked_no_more():
     log = Log(PRICES, publishers=["p1"])
-    translation = log.translation(hold_group_size=1)
+    translation = log.translation(min_hold_group=1)
     classes = [held(ticks / 100) for ticks in range(1, 201)]
     for one in classes:
         translation.open(one)

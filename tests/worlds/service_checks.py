@@ -67,7 +67,7 @@ class LogContents:
         self._bindings: dict[tuple[str, int], float] = {}
         for stored in messages:
             publisher = publisher_in(stored.subject)
-            was_ready = decoder.decoder(publisher).state is State.READY
+            was_ready = decoder.open_decoder(publisher).state is State.READY
             try:
                 deliveries = decoder.receive(stored, stored.time)
             except PeerFault:
@@ -77,7 +77,7 @@ class LogContents:
             if not losses:
                 self._check_dictionaries(publisher, stored, events, published[publisher])
             self.losses.setdefault(publisher, []).extend(losses)
-            if was_ready and not losses and decoder.decoder(publisher).state is State.READY:
+            if was_ready and not losses and decoder.open_decoder(publisher).state is State.READY:
                 self.offsets |= {event_id(event): stored.offset for event in events}
                 self.events |= {event_id(event): event for event in events}
 

@@ -75,4 +75,4 @@ class ChangeBaseline:
         if not is_settled and reached >= self._log_offsets.get(publisher, math.inf):
             del self._log_offsets[publisher]
             return True
-        return feed.log_decoder.take_succession(publisher) and is_settled
+        return feed.log_decoder.confirm_successor(publisher) and is_settled

@@ -132,9 +132,9 @@ class FeedReader:
         """The counters of each publisher's decoders over all feeds."""
         return _add_counts(self._previous_counts, self.feed)
 
-    def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
+    def include_suppressed_until(self, publisher: str, sources: Collection[Source]) -> None:
         """Deliver suppressed events of a publisher as well, until each of these sources had an event."""
-        self.feed.log_decoder.include_suppressed(publisher, sources)
+        self.feed.log_decoder.include_suppressed_until(publisher, sources)
 
     async def next(self, now: float, timeout: float) -> list[FeedBatch]:
         """Return the deliveries of the next message; none if there is no message within `timeout` seconds.
@@ -276,7 +276,7 @@ class FeedReader:
     def _make_state_batch(self, decoder: StreamDecoder, offset: int = 0) -> FeedBatch:
         state, dedup = decoder.present(), self.feed.log_decoder.dedup
         if dedup is not None:
-            dedup.advance(decoder.publisher, state)
+            dedup.remove_reached(decoder.publisher, state)
         return FeedBatch(decoder, state, [], offset, is_state=True, any_difference=self.is_on_channel)
 
     def _take_pending(self) -> list[FeedBatch]:
@@ -284,7 +284,7 @@ class FeedReader:
         return pending
 
     async def _decode_again(self, feed: Feed, stored: StoredMessage, now: float, fault: PeerFault) -> list[Delivery]:
-        decoder = feed.log_decoder.decoder_of(stored)
+        decoder = feed.log_decoder.select_decoder(stored)
 
         def report(problem: PeerFault) -> None:
             self._undecoded = None

@@ -244,9 +244,9 @@ class FeedSwitch:
         """Return whether the channel has the state of all publishers of the log; request it for missing ones."""
         complete = True
         for publisher, decoder in feed.log_decoder.decoders.items():
-            is_ready = decoder.state is State.READY
+            ready = decoder.state is State.READY
             has_state = await self._has_state_of(channel, publisher)
-            if is_ready and has_state and decoder.incarnation == channel.log_decoder.decoder(publisher).incarnation:
+            if ready and has_state and decoder.incarnation == channel.log_decoder.open_decoder(publisher).incarnation:
                 continue
             if not await self._is_inactive(publisher):
                 complete = False

@@ -53,7 +53,7 @@ class Outbox:
             log_of(topic),
             publisher_subjects(topic, publisher),
             last=last,
-            superseded=lambda _: NameInUse(topic=topic, name=publisher),
+            superseded_error=lambda _: NameInUse(topic=topic, name=publisher),
             on_retry=RetryWarnings(_log, lambda: f"cannot publish to topic {topic}, {self._size} bytes pending"),
         )
         self._pending: deque[bytes] = deque()

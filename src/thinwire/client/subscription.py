@@ -268,7 +268,7 @@ class Subscription(Consumer[Event]):
             batch.decoder, batch.events, batch.offset, any_difference=batch.any_difference
         )
         if repeated:
-            opened.reader.include_suppressed(batch.decoder.publisher, repeated)
+            opened.reader.include_suppressed_until(batch.decoder.publisher, repeated)
         return events
 
     async def _deliver_predictions(self, opened: _Opened) -> None:

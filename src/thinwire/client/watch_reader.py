@@ -37,7 +37,7 @@ from thinwire.topics.watches.watch_documents import (
     watcher_key,
 )
 from thinwire.topics.watches.watch_log import WatchLog, decode_record
-from thinwire.topics.watches.watch_quantities import Resolved
+from thinwire.topics.watches.watch_quantities import ResolvedCondition
 
 START_TIMEOUT = 30.0
 """seconds that a service has to start a watch"""
@@ -142,7 +142,7 @@ class WatchReader:
     def __init__(
         self,
         broker: Broker,
-        resolved: Resolved,
+        resolved: ResolvedCondition,
         registration: WatchRegistration,
         *,
         limit: int,

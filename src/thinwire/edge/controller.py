@@ -127,7 +127,7 @@ class Controller(LeasedService[Leadership]):
 
     async def _write_heartbeat(self) -> None:
         """Controllers do not share topics, so they store no heartbeat."""
-        self._has_initial_state.set()
+        self._initialized.set()
 
     async def _decide(self, lease: Lease) -> None:
         now = loop_time()

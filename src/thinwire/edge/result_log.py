@@ -41,7 +41,7 @@ class ResultWriter:
             broker,
             self.log,
             self.subject,
-            superseded=lambda _: Superseded("another host has written results", topic=topic),
+            superseded_error=lambda _: Superseded("another host has written results", topic=topic),
             on_retry=RetryWarnings(_log, lambda: f"cannot write results of topic {topic}"),
             always_fenced=True,
         )

@@ -172,7 +172,7 @@ class LeasedService(ServiceBase, Generic[W]):
         bucket = await self._open_bucket()
         document = LeaseDocument(self.name, beat=self._heartbeats)
         await bucket.put(heartbeat_key(self.kind, self.name), document.encode())
-        self._has_initial_state.set()
+        self._initialized.set()
         for name in self.leases.find_expired(loop_time()):
             await bucket.delete(heartbeat_key(self.kind, name))
 
@@ -200,7 +200,7 @@ class LeasedService(ServiceBase, Generic[W]):
 
     async def _manage_topics(self) -> None:
         """Take free topics, update the work on held ones, handle the end of work."""
-        await self._has_initial_state.wait()
+        await self._initialized.wait()
         while True:
             self._follower.changed.clear()
             for topic, held in list(self._held.items()):
@@ -269,7 +269,7 @@ class LeasedService(ServiceBase, Generic[W]):
             await self._call(topic, held.lease.release)
 
     async def _call(self, name: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """Make a broker call, for at most one lease term; None if it fails. Callers repeat or omit the call.
+        """Make a broker call for at most one lease term. Return None if it fails; callers continue or repeat it later.
 
         name: topic or instance that the call is for, used in the log
         """

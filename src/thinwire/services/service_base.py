@@ -28,12 +28,12 @@ class ServiceBase:
         self.kind = kind
         self._follower = follower
         self._log = log
-        self._has_initial_state = asyncio.Event()
+        self._initialized = asyncio.Event()
         self._has_handlers = asyncio.Event()
 
     async def ready(self) -> None:
         """Wait until the service has read its buckets and answers requests, or ends."""
-        await self._has_initial_state.wait()
+        await self._initialized.wait()
         await self._has_handlers.wait()
 
     async def run(self) -> None:
@@ -48,7 +48,7 @@ class ServiceBase:
         except* TransportClosed:
             self._log.info("connection closed; %s stopped", self.kind)
         finally:
-            self._has_initial_state.set()
+            self._initialized.set()
             self._has_handlers.set()
             await self._stop()
 

@@ -12,7 +12,7 @@ from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.errors import TransportClosed, TransportError
 from thinwire.topics.leases import Leases
 
-RETRY = 1.0
+RETRY_DELAY = 1.0
 YIELD_INTERVAL = 32
 """entries between two returns to the event loop"""
 
@@ -20,11 +20,11 @@ YIELD_INTERVAL = 32
 class BucketHandler(NamedTuple):
     """Receives the entries of a bucket.
 
-    complete: called once when all current entries have been read: documents that were not among them do not exist
+    on_complete: called once all current entries have been passed to `on_entry`; other documents do not exist
     """
 
-    take: Callable[[BucketEntry], object]
-    complete: Callable[[], None]
+    on_entry: Callable[[BucketEntry], object]
+    on_complete: Callable[[], None]
 
 
 class BucketFollower:
@@ -68,7 +68,7 @@ class BucketFollower:
                 raise
             except TransportError as problem:
                 self._log.warning("broker unavailable, retrying: %s", problem)
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(RETRY_DELAY)
 
     async def _read(self, name: str, changes: AsyncGenerator[BucketEntry | None, None]) -> None:
         handler, read = self._handlers[name](), 0
@@ -77,9 +77,9 @@ class BucketFollower:
             if read % YIELD_INTERVAL == 0:
                 await asyncio.sleep(0)  # thousands of entries may arrive at once and would block the event loop
             if entry is not None:
-                handler.take(entry)
+                handler.on_entry(entry)
             else:
-                handler.complete()
+                handler.on_complete()
                 self._unread.discard(name)
             if not self._unread:
                 self.complete.set()

@@ -29,18 +29,18 @@ DeliveredEvents = dict[str, dict[Source, EventNumber]]
 
 
 def last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:
-    """Iterate over the last event of every source, with its row; None for sources of a past state."""
+    """Iterate over the last event of every source, with its row; None for a source whose state was dropped."""
     state = decoder.decoder_state
-    known = set(state.known_sources()) if state is not None else set()
+    in_state = set(state.known_sources()) if state is not None else set()
     if state is not None:
         for source, row, ordinal in state.last_ordinals():
             yield source, EventNumber(state.incarnation, ordinal), row
-    for source, incarnation, ordinal in decoder.delivered.entries(known):
+    for source, incarnation, ordinal in decoder.delivered.entries(in_state):
         yield source, EventNumber(incarnation, ordinal), None
 
 
 class DeliveryDedup:
-    """Drops events up to the last one delivered of each source. Entries are removed once they are passed.
+    """Drops events up to the last one delivered of each source. The entry of a source is removed at that event.
 
     delivered: the last events delivered
     positions: by publisher, the log position up to which everything was delivered
@@ -55,16 +55,16 @@ class DeliveryDedup:
     def __init__(
         self, delivered: DeliveredEvents | None = None, positions: Mapping[str, Position] | None = None
     ) -> None:
-        self.delivered: DeliveredEvents = {
-            publisher: dict(sources) for publisher, sources in (delivered or {}).items() if sources
-        }
+        self.delivered: DeliveredEvents = {p: dict(sources) for p, sources in (delivered or {}).items() if sources}
         self._positions = dict(positions or {})
-        self._removed: tuple[int, str, dict[Source, EventNumber]] = 0, "", {}
+        self._last_offset, self._last_publisher = 0, ""
+        self._removed_by_last: dict[Source, EventNumber] = {}
 
     def __bool__(self) -> bool:
         return bool(self.delivered or self._positions)
 
     def __len__(self) -> int:
+        """Return the number of sources. Positions are not counted, but make it true."""
         return sum(map(len, self.delivered.values()))
 
     def drop_delivered(
@@ -81,7 +81,7 @@ class DeliveryDedup:
         if delivered is None:
             return events, []
         new, missed, removed = list[Event](), list[EventsMissed](), dict[Source, EventNumber]()
-        self._removed = offset, publisher, removed
+        self._last_offset, self._last_publisher, self._removed_by_last = offset, publisher, removed
         for event in events:
             last = delivered.get(event.source)
             if last is not None:
@@ -97,15 +97,15 @@ class DeliveryDedup:
             del self.delivered[publisher]
         return new, missed
 
-    def advance(self, publisher: str, current: Iterable[Event]) -> None:
-        """Forget the sources whose current event was delivered as a state: it covers the events before it."""
+    def remove_reached(self, publisher: str, state: Iterable[Event]) -> None:
+        """Remove the sources whose event in a delivered state is the last one delivered or a later one."""
         delivered = self.delivered.get(publisher, {})
-        for event in current:
+        for event in state:
             last = delivered.get(event.source)
             if last is not None and EventNumber(event.incarnation, event.ordinal) >= last:
                 removed = delivered.pop(event.source)
-                if self._removed[1] == publisher:
-                    self._removed[2].setdefault(event.source, removed)
+                if self._last_publisher == publisher:
+                    self._removed_by_last.setdefault(event.source, removed)
         if not delivered:
             self.delivered.pop(publisher, None)
 
@@ -122,8 +122,8 @@ class DeliveryDedup:
 
     def before_message(self, offset: int) -> DeliveryDedup:
         """Return the state before the message at this offset, if it was the last one processed."""
-        last_offset, publisher, removed = self._removed
-        if last_offset != offset or not removed:
+        publisher, removed = self._last_publisher, self._removed_by_last
+        if self._last_offset != offset or not removed:
             return self
         delivered = {**self.delivered, publisher: self.delivered.get(publisher, {}) | removed}
         return DeliveryDedup(delivered, self._positions)

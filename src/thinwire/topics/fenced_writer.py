@@ -56,7 +56,7 @@ class FencedWriter:
 
     pattern: the subjects that this writer owns
     last: offset of the last message under the pattern; 0 if there is none
-    superseded: creates the error that is raised when another writer has appended, from the pattern
+    superseded_error: called with the pattern; returns the error to raise when another writer has appended
     on_retry: called with the error before an append is retried
     always_fenced: fence every append, and stop if retention has removed all messages under the pattern
     error: why the current append is being retried; None while appends succeed
@@ -66,12 +66,12 @@ class FencedWriter:
     log: str
     pattern: str
     _: KW_ONLY
-    superseded: Callable[[str], ThinwireError]
+    superseded_error: Callable[[str], ThinwireError]
     on_retry: Callable[[TransportError], None]
     last: int = 0
     always_fenced: bool = False
     error: TransportError | None = field(default=None, init=False)
-    _owned_at: float = field(default=-math.inf, init=False)
+    _confirmed_at: float = field(default=-math.inf, init=False)
 
     async def append(self, subject: str, payload: bytes) -> int:
         """Store a message after all earlier ones and return its offset."""
@@ -80,18 +80,18 @@ class FencedWriter:
         while True:
             try:
                 if offset is None:
-                    # The time before the attempt: an acknowledgement proves the ownership of the subjects until then.
+                    # The broker appends after this time, so an acknowledgement proves ownership until then.
                     started = loop.time()
-                    fenced = fenced or self.error is not None or started - self._owned_at >= FENCE_INTERVAL
+                    fenced = fenced or self.error is not None or started - self._confirmed_at >= FENCE_INTERVAL
                     offset = await self._store(subject, payload, fenced=fenced)
-                if not fenced and loop.time() - self._owned_at >= FENCE_INTERVAL:
+                if not fenced and loop.time() - self._confirmed_at >= FENCE_INTERVAL:
                     await self._check_predecessor(offset)
                 break
             except (BrokerUnavailable, BrokerRefused) as error:
                 self.error = error
                 self.on_retry(error)
                 await asyncio.sleep(RETRY_DELAY)
-        self.error, self.last, self._owned_at = None, offset, started
+        self.error, self.last, self._confirmed_at = None, offset, started
         return offset
 
     async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:
@@ -106,10 +106,10 @@ class FencedWriter:
     async def _resolve_conflict(self, subject: str, payload: bytes) -> int:
         """Return the offset if the newest message is this one, stored by an attempt without acknowledgement."""
         newest = await self.broker.last(self.log, self.pattern)
-        if newest is None and not self.always_fenced:
+        if newest is None and not self.always_fenced:  # retention has removed all messages under the pattern
             return await self.broker.append(self.log, subject, payload, timeout=ATTEMPT_TIMEOUT)
         if newest is None or newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
-            raise self.superseded(self.pattern) from None
+            raise self.superseded_error(self.pattern) from None
         await self._check_predecessor(newest.offset)
         return newest.offset
 
@@ -117,4 +117,4 @@ class FencedWriter:
         """Raise if another writer has appended between the last message of this writer and `offset`."""
         before = await self.broker.last(self.log, self.pattern, up_to=offset - 1)
         if before is not None and before.offset > self.last:
-            raise self.superseded(self.pattern)
+            raise self.superseded_error(self.pattern)

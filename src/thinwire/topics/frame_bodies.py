@@ -62,14 +62,14 @@ class FrameBodies:
     """The bodies of one topic's frames.
 
     find: returns a dictionary by hash, or None
-    missing: hashes of dictionaries that frames need and `find` does not return
-    unbound: publishers that used a slot whose binding is in a message before the first one read
+    missing_dictionaries: hashes of dictionaries that frames need and `find` does not return
+    unbound_publishers: publishers that used a slot whose binding is in a message before the first one read
     """
 
     def __init__(self, find: FindDictionary) -> None:
         self.find = find
-        self.missing: set[bytes] = set()
-        self.unbound: set[str] = set()
+        self.missing_dictionaries: set[bytes] = set()
+        self.unbound_publishers: set[str] = set()
         self._slots: dict[str, dict[int, bytes]] = {}
         self._codecs: OrderedDict[bytes, Codec] = OrderedDict()
 
@@ -103,13 +103,13 @@ class FrameBodies:
         """The codec of a slot. A missing binding or dictionary is recorded."""
         hash = self._slots.get(publisher, {}).get(slot)
         if hash is None:
-            self.unbound.add(publisher)
+            self.unbound_publishers.add(publisher)
             return None
         codec = self._codecs.get(hash)
         if codec is None:
             found = self.find(hash)
             if found is None:
-                self.missing.add(hash)
+                self.missing_dictionaries.add(hash)
                 return None
             codec = self._codecs[hash] = codec_of(found)
             while len(self._codecs) > MAX_CODECS:

@@ -21,7 +21,7 @@ Lookup = Callable[[bytes], Schema | None]
 """returns the schema of a fingerprint"""
 FetchDefinition = Callable[[bytes], Awaitable[bool]]
 """fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
-there is none, raises PeerFault if the stored one is another"""
+there is none, raises PeerFault if the stored content does not match"""
 
 
 class LogDecoder:
@@ -33,8 +33,8 @@ class LogDecoder:
     reads_all: every message of the log is decoded, so that a jump of the offsets is a loss
     offset: of the last message received
     dedup: events that were delivered before; None if there are none
-    changed_properties: called before a message; returns the properties whose every change is delivered, () if the
-        decoder must return unchanged events as well
+    changed_properties: returns, before each message, the properties whose changes are needed. Events that verifiably
+        change none of them are omitted; none are omitted for ()
     current: the decoder of the last message; changed_events: `StreamDecoder.changed_events` after it
     """
 
@@ -56,7 +56,7 @@ class LogDecoder:
         self._dictionaries = dictionaries
         self._only_changes = only_changes
         self._reads_all = reads_all
-        self._awaited: dict[str, set[Source]] = {}
+        self._awaited_sources: dict[str, set[Source]] = {}
         self._held_back: list[Delivery] = []
 
     def receive(self, stored: StoredMessage, now: float) -> list[Delivery]:
@@ -68,11 +68,11 @@ class LogDecoder:
         self.offset = stored.offset
         self.changed_events = None
         try:
-            found = self.decode(stored, now)
+            deliveries = self.decode(stored, now)
         except PeerFault:
             self._held_back = out  # deliveries of other publishers are returned with the next message
             raise
-        return out + found if out else found
+        return out + deliveries if out else deliveries
 
     async def receive_and_fetch(
         self,
@@ -85,21 +85,21 @@ class LogDecoder:
         try:
             return self.receive(stored, now)
         except PeerFault as fault:
-            decoder = self.decoder(publisher_in(stored.subject))
+            decoder = self.open_decoder(publisher_in(stored.subject))
             return await resolve_and_retry(decoder, fault, lambda: self.decode(stored, now), fetch, on_fault)
 
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
-        """Decode a message without a check for a gap; `receive` did that, if the message is decoded again."""
-        return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
+        """Decode a message, for the first time or again, without the check of `receive` for a gap."""
+        return self._decode(self.select_decoder(stored), stored.payload, stored.offset, now)
 
-    def decoder_of(self, stored: StoredMessage) -> StreamDecoder:
+    def select_decoder(self, stored: StoredMessage) -> StreamDecoder:
         """Return the decoder of the publisher of a message; it becomes the current one."""
         publisher = publisher_in(stored.subject)
-        self.current = self.decoders.get(publisher) or self.decoder(publisher)
+        self.current = self.decoders.get(publisher) or self.open_decoder(publisher)
         return self.current
 
-    def decoder(self, publisher: str) -> StreamDecoder:
-        """Return the decoder of a publisher."""
+    def open_decoder(self, publisher: str) -> StreamDecoder:
+        """Return the decoder of a publisher; create it if there is none."""
         decoder = self.decoders.get(publisher)
         if decoder is None:
             decoder = StreamDecoder(self._lookup, publisher=publisher, dictionaries=self._dictionaries)
@@ -112,9 +112,9 @@ class LogDecoder:
             if decoder.state is not State.READY:
                 yield publisher, decoder
 
-    def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
-        """Return suppressed events of a publisher as well, until each of these sources had an event."""
-        self._awaited.setdefault(publisher, set()).update(sources)
+    def include_suppressed_until(self, publisher: str, sources: Collection[Source]) -> None:
+        """Deliver suppressed events of a publisher as well, until each of these sources had an event."""
+        self._awaited_sources.setdefault(publisher, set()).update(sources)
 
     def copy_empty(self) -> Self:
         """Return a decoder with the same settings and no state."""
@@ -124,34 +124,34 @@ class LogDecoder:
 
     def _decode(self, decoder: StreamDecoder, message: bytes, offset: int, now: float) -> list[Delivery]:
         if self.dedup is not None and not self.dedup:
-            self.dedup = None  # not before: a cursor within the last message needs the entries that it removed
+            self.dedup = None  # one message late: a cursor within the last message needs the entries that it removed
         if self._only_changes and decoder.decoder_state is not None:
             hold = decoder.decoder_state.rules.hold
-            decoder.include_suppressed = decoder.publisher in self._awaited or not hold
-            is_filtered = decoder.include_suppressed or self.dedup is not None
-            decoder.watch(() if is_filtered else self.changed_properties(decoder))
-        found = decoder.receive(message, now=now)
+            decoder.include_suppressed = decoder.publisher in self._awaited_sources or not hold
+            needs_unchanged = decoder.include_suppressed or self.dedup is not None
+            decoder.watch(() if needs_unchanged else self.changed_properties(decoder))
+        deliveries = decoder.receive(message, now=now)
         self.changed_events = decoder.changed_events
         if self.dedup is not None:
-            found = self._drop_delivered(self.dedup, decoder, offset, found)
-        if decoder.publisher in self._awaited:
-            self._end_wait(decoder.publisher, found)
-        return found
+            deliveries = self._drop_delivered(self.dedup, decoder, offset, deliveries)
+        if decoder.publisher in self._awaited_sources:
+            self._remove_awaited(decoder.publisher, deliveries)
+        return deliveries
 
     def _drop_delivered(
-        self, dedup: DeliveryDedup, decoder: StreamDecoder, offset: int, found: list[Delivery]
+        self, dedup: DeliveryDedup, decoder: StreamDecoder, offset: int, deliveries: list[Delivery]
     ) -> list[Delivery]:
-        events = [delivery for delivery in found if type(delivery) is Event]
-        others = [delivery for delivery in found if type(delivery) is not Event]
+        events = [delivery for delivery in deliveries if type(delivery) is Event]
+        others = [delivery for delivery in deliveries if type(delivery) is not Event]
         complete = decoder.include_suppressed
         new, missed = dedup.drop_delivered(decoder.publisher, offset, events, complete=complete)
         return [*others, *missed, *new]
 
-    def _end_wait(self, publisher: str, found: list[Delivery]) -> None:
-        awaited = self._awaited[publisher]
-        awaited.difference_update(delivery.source for delivery in found if type(delivery) is Event)
+    def _remove_awaited(self, publisher: str, deliveries: list[Delivery]) -> None:
+        awaited = self._awaited_sources[publisher]
+        awaited.difference_update(delivery.source for delivery in deliveries if type(delivery) is Event)
         if not awaited:
-            del self._awaited[publisher]
+            del self._awaited_sources[publisher]
 
 
 class ChannelDecoder(LogDecoder):
@@ -160,7 +160,7 @@ class ChannelDecoder(LogDecoder):
     positions: the log position that the channel has covered of each publisher; it stays where it is while the decoder
         of the publisher waits for a key frame
     only_matching: the channel contains the events that match a predicate and omits all others
-    began: the log offset up to which the reader had read everything when it started with this channel
+    entry_offset: the log offset up to which the reader had read everything when it switched to this channel
     position: the log position of the last message
     previous: the publisher of the last message, and its position before that message
     """
@@ -177,36 +177,36 @@ class ChannelDecoder(LogDecoder):
         # Channels share one log, so its offsets jump. Losses are found by the sequence numbers of the streams.
         super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, reads_all=False)
         self.positions = positions or PublisherPositions()
-        self.began = self.positions.default_offset
+        self.entry_offset = self.positions.default_offset
         self.position: Position | None = None
         self.previous: tuple[str, Position] | None = None
         self._only_matching = only_matching
         self._first_positions = self.positions.by_publisher
         self._epochs: dict[str, int] = {}
-        self._reached: dict[str, Position] = {}
-        self._successions: set[str] = set()
-        self._repeated: dict[str, Position] = {}
+        self._received_positions: dict[str, Position] = {}
+        self._unconfirmed_successors: set[str] = set()
+        self._repeated_until: dict[str, Position] = {}
 
     def decode(self, stored: StoredMessage, now: float) -> list[Delivery]:
         """Decode a message. A message of a translator that was replaced is dropped."""
-        decoder = self.decoder_of(stored)
+        decoder = self.select_decoder(stored)
         epoch, position, message = decode_envelope(stored.payload)
         publisher = decoder.publisher
-        known, reached = self._epochs.get(publisher, epoch), self._reached.get(publisher, position)
+        known, received = self._epochs.get(publisher, epoch), self._received_positions.get(publisher, position)
         if epoch < known:
             return []
-        if publisher in self._repeated and reached >= self._repeated[publisher]:
-            del self._repeated[publisher]
-        if epoch > known and position < reached:
-            self._expect_repeated(decoder, reached)
-        if epoch > known and position == reached and publisher in self._reached:
+        if publisher in self._repeated_until and received >= self._repeated_until[publisher]:
+            del self._repeated_until[publisher]
+        if epoch > known and position < received:
+            self._drop_repeated(decoder, received)
+        if epoch > known and position == received and publisher in self._received_positions:
             # A successor starts at the position where its predecessor ended. If this reader is at another position, it
             # has read messages of a replaced translator: the decoder then finds a gap and reports it.
             decoder.expect_successor()
-            self._successions.add(publisher)
+            self._unconfirmed_successors.add(publisher)
         self._epochs[publisher] = epoch
         # An earlier position in the same epoch is that of a late copy of a message.
-        self._reached[publisher] = max(position, reached) if epoch == known else position
+        self._received_positions[publisher] = max(position, received) if epoch == known else position
         self.position, self.previous = position, (publisher, self.positions.of(publisher))
         deliveries = self._decode(decoder, message, stored.offset, now)
         if decoder.state is State.READY:
@@ -215,7 +215,7 @@ class ChannelDecoder(LogDecoder):
 
     def set_position(self, publisher: str, epoch: int, position: Position) -> None:
         """Set the epoch and the position of the last message that the decoder of a publisher has processed."""
-        self._epochs[publisher], self._reached[publisher] = epoch, position
+        self._epochs[publisher], self._received_positions[publisher] = epoch, position
         self.positions.note(publisher, position)
 
     def is_restarted_by(self, stored: StoredMessage) -> bool:
@@ -237,11 +237,11 @@ class ChannelDecoder(LogDecoder):
             return same_epoch and is_same and frame.sequence != expected
         return False
 
-    def take_succession(self, publisher: str) -> bool:
-        """Report once whether another translator has sent the complete state of a publisher."""
-        if publisher not in self._successions or self.decoder(publisher).state is not State.READY:
+    def confirm_successor(self, publisher: str) -> bool:
+        """Return True, once, after another translator has sent the complete state of a publisher."""
+        if publisher not in self._unconfirmed_successors or self.open_decoder(publisher).state is not State.READY:
             return False
-        self._successions.discard(publisher)
+        self._unconfirmed_successors.discard(publisher)
         return True
 
     def copy_empty(self) -> Self:
@@ -255,31 +255,31 @@ class ChannelDecoder(LogDecoder):
         )
 
     def _drop_delivered(
-        self, dedup: DeliveryDedup, decoder: StreamDecoder, offset: int, found: list[Delivery]
+        self, dedup: DeliveryDedup, decoder: StreamDecoder, offset: int, deliveries: list[Delivery]
     ) -> list[Delivery]:
         if self._only_matching:
-            self._forget_passed(dedup)
-        return super()._drop_delivered(dedup, decoder, offset, found)
+            self._forget_completed(dedup)
+        return super()._drop_delivered(dedup, decoder, offset, deliveries)
 
-    def _expect_repeated(self, decoder: StreamDecoder, reached: Position) -> None:
-        """Drop the events up to a position, because a successor begins before it.
+    def _drop_repeated(self, decoder: StreamDecoder, received: Position) -> None:
+        """Drop the events up to a position, because a successor sends them again.
 
-        It continues after the last stored message, which may be a late copy of an earlier one.
+        A successor resumes at the position in the last stored message, which may be a late copy with an earlier one.
         """
-        self._repeated[decoder.publisher] = reached
+        self._repeated_until[decoder.publisher] = received
         self.dedup = self.dedup or DeliveryDedup()
         self.dedup.add(decoder.publisher, {source: number for source, number, _ in last_events(decoder)})
 
-    def _forget_passed(self, dedup: DeliveryDedup) -> None:
+    def _forget_completed(self, dedup: DeliveryDedup) -> None:
         """Remove publishers whose channel has reached the end of what was read from the log.
 
-        Sources without a matching event would stay in the dedup state forever. A channel without a predicate may still
-        send events before that position, which it had suppressed.
+        Needed with a predicate: a source without a matching event would stay in the dedup state. Not allowed without
+        one: the channel may still send events before that position that it had suppressed.
         """
         for publisher in list(dedup.delivered):
             is_current = self.previous is not None and self.previous[0] == publisher
             reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
-            if reached.offset >= self.began and publisher not in self._repeated:
+            if reached.offset >= self.entry_offset and publisher not in self._repeated_until:
                 dedup.forget(publisher)
 
 
@@ -299,15 +299,15 @@ async def resolve_and_retry(
     """
     tried: set[bytes] = set()
     while True:
-        name = missing_definition(fault)
-        if name is None:
+        definition_id = missing_definition(fault)
+        if definition_id is None:
             on_fault(fault)
             return []
-        if name in tried or not await _fetch(name, fault, fetch, on_fault):
+        if definition_id in tried or not await _fetch(definition_id, fault, fetch, on_fault):
             if isinstance(fault, UnknownSchema):
                 return []
             decoder.skip_pending_frame()
-        tried.add(name)
+        tried.add(definition_id)
         try:
             return retry()
         except PeerFault as next_fault:
@@ -323,9 +323,9 @@ def missing_definition(fault: PeerFault) -> bytes | None:
     return None
 
 
-async def _fetch(name: bytes, fault: PeerFault, fetch: FetchDefinition, on_fault: Callable[[PeerFault], None]) -> bool:
+async def _fetch(id: bytes, fault: PeerFault, fetch: FetchDefinition, on_fault: Callable[[PeerFault], None]) -> bool:
     try:
-        is_known = await fetch(name)
+        is_known = await fetch(id)
     except PeerFault as wrong:
         on_fault(wrong)
         return False

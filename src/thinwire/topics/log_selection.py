@@ -67,11 +67,11 @@ class PublisherOffsets(NamedTuple):
     """Offsets in a topic log, by publisher.
 
     newest: offset of the last message
-    keys: offset at which the last key frame round starts
+    round_starts: offset at which the last key frame round starts
     """
 
     newest: Mapping[str, int]
-    keys: Mapping[str, int]
+    round_starts: Mapping[str, int]
 
     @classmethod
     async def find(cls, broker: Broker, topic: str) -> PublisherOffsets:

@@ -55,7 +55,7 @@ class SeekStart(NamedTuple):
 
 
 class _RestoredState(NamedTuple):
-    """The first offset to read. Messages of a publisher up to its offset in `decoded` are in its snapshot already."""
+    """The first offset to read, and by publisher the offset of the last message that its snapshot contains."""
 
     first: int
     decoded: Mapping[str, int] = MappingProxyType({})
@@ -98,12 +98,12 @@ class Seeker:
             if start is None or (max_messages is not None and offset - start.first > max_messages):
                 break
             decoders = log_decoder.copy_empty()
-            restored = await self._begin(start, decoders, offset, publishers)
+            restored = await self._restore_start(start, decoders, offset, publishers)
             if restored is None:
                 continue
             await self._replay(restored, decoders, offset, subjects)
             if not isinstance(decoders, ChannelDecoder):
-                _keep_ready(found.log_decoder, decoders)
+                _reuse_ready(found.log_decoder, decoders)
             found = SeekResult(decoders, _describe(start, offset - restored.first))
             ready = {name for name, decoder in decoders.decoders.items() if decoder.state is State.READY}
             unready = (names | decoders.decoders.keys()) - ready
@@ -122,7 +122,7 @@ class Seeker:
             found = await (await self._store()).read_all(self.selection.topic)
             if not self.selection.class_id:  # offsets of a checkpoint are those of the topic log
                 span = await self.broker.span(self.selection.log)
-                found = [known for known in found if span.first - 1 <= known.offset <= span.last]
+                found = [each for each in found if span.first - 1 <= each.offset <= span.last]
             self._checkpoints = found
         return self._checkpoints
 
@@ -130,10 +130,10 @@ class Seeker:
         """Return the starts after checkpoints that a seek to `offset` can use, in order of offset."""
         checkpoints = await self.checkpoints()
         if not self.selection.class_id:
-            return [SeekStart(known.offset + 1, known) for known in checkpoints if known.offset < offset]
+            return [SeekStart(each.offset + 1, each) for each in checkpoints if each.offset < offset]
         first = (await self.broker.span(self.selection.log)).first
         # Each channel of a checkpoint has an offset of its own.
-        starts = [SeekStart(_channel_offset(known, self.selection, offset) + 1, known) for known in checkpoints]
+        starts = [SeekStart(_channel_offset(each, self.selection, offset) + 1, each) for each in checkpoints]
         return sorted((start for start in starts if first <= start.first <= offset), key=lambda start: start.first)
 
     async def _active_publishers(self, offset: int) -> set[str]:
@@ -145,19 +145,19 @@ class Seeker:
         active_since = max((stored.time for stored in newest.values()), default=0.0) - INACTIVE_AFTER
         return {name for name, stored in newest.items() if stored.offset >= offset or stored.time >= active_since}
 
-    async def _begin(
+    async def _restore_start(
         self, start: SeekStart, decoders: LogDecoder, offset: int, publishers: Collection[str] | None
     ) -> _RestoredState | None:
-        """Restore the checkpoint of a start, if it has one. Return None if it is unusable."""
+        """Restore the checkpoint of a start, if it has one. Return None if the checkpoint is unusable."""
         if start.checkpoint is None:
             return _RestoredState(start.first)
         try:
-            return await self._restore(start.checkpoint, decoders, offset, publishers)
+            return await self._restore_checkpoint(start.checkpoint, decoders, offset, publishers)
         except (CorruptCheckpoint, UnknownSchema) as problem:
             _log.warning("%s: skipped checkpoint at %d: %s", self.selection.topic, start.checkpoint.offset, problem)
             return None
 
-    async def _restore(
+    async def _restore_checkpoint(
         self, checkpoint: Checkpoint, decoders: LogDecoder, offset: int, publishers: Collection[str] | None
     ) -> _RestoredState:
         """Restore the snapshots of a checkpoint into fresh decoders. After an error the decoders are unusable."""
@@ -167,7 +167,7 @@ class Seeker:
             return await self._restore_channel(checkpoint, parts, decoders, offset)
         await self._check_log(checkpoint)
         for name in parts:
-            await self._restore_decoder(checkpoint, decoders.decoder(name))
+            await self._restore_part(checkpoint, decoders.open_decoder(name))
         decoders.offset = checkpoint.offset
         return _RestoredState(checkpoint.offset + 1)
 
@@ -178,12 +178,12 @@ class Seeker:
         for name, part in parts.items():
             envelope = await self._find_envelope(checkpoint, name, part) if part.channel_offset < offset else None
             if envelope is not None:
-                await self._restore_decoder(checkpoint, decoders.decoder(name))
+                await self._restore_part(checkpoint, decoders.open_decoder(name))
                 decoders.set_position(name, *envelope)
                 decoded[name] = part.channel_offset
+        # The snapshots of a channel are at different offsets. Reading starts after the highest of these offsets, or
+        # after a lower one if its publisher has messages up to the highest.
         end = max(decoded.values(), default=offset - 1)
-        # The snapshots of a channel are at different offsets. A publisher with messages between the offset of its
-        # snapshot and the highest of these offsets is read from the former on.
         log, subjects = self.selection.log, self.selection.subjects
         behind = [at for name, at in decoded.items() if await last_offset(self.broker, log, [subjects(name)], end) > at]
         return _RestoredState(min(behind, default=end) + 1, decoded)
@@ -191,7 +191,7 @@ class Seeker:
     async def _find_envelope(
         self, checkpoint: Checkpoint, publisher: str, part: CheckpointPart
     ) -> tuple[int, Position] | None:
-        """Epoch and position of the last channel message in a snapshot; None if it was removed or its writer fenced."""
+        """Epoch and position of the last channel message in a snapshot; None if it was removed or fenced."""
         subjects = self.selection.subjects(publisher)
         stored = await self._last(subjects, part.channel_offset)
         before = await self._last(subjects, part.channel_offset - 1)
@@ -211,20 +211,20 @@ class Seeker:
             detail = "the checkpoint belongs to a deleted log"
             raise CorruptCheckpoint(detail, topic=self.selection.topic, offset=checkpoint.offset)
 
-    async def _restore_decoder(self, checkpoint: Checkpoint, decoder: StreamDecoder) -> None:
+    async def _restore_part(self, checkpoint: Checkpoint, decoder: StreamDecoder) -> None:
         name = self.selection.part_name(decoder.publisher)
         data = await (await self._store()).read_part(self.selection.topic, checkpoint, name)
-        await self.restore(decoder, data)
+        await self.restore_snapshot(decoder, data)
 
-    async def restore(self, decoder: StreamDecoder, data: bytes) -> None:
+    async def restore_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
         """Restore a snapshot and fetch the schema that it needs. Raise `UnknownSchema` if there is none."""
         try:
-            await self._restore_snapshot(decoder, data)
+            await self._apply_snapshot(decoder, data)
         except UnknownSchema as unknown:
             await self._fetch(bytes.fromhex(unknown.fingerprint))
-            await self._restore_snapshot(decoder, data)
+            await self._apply_snapshot(decoder, data)
 
-    async def _restore_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
+    async def _apply_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
         """Restore a snapshot in a thread: a large one takes seconds and would block the event loop."""
         await asyncio.to_thread(restore_decoder, decoder, data)
 
@@ -267,27 +267,27 @@ class _Starts:
     def __init__(self, seeker: Seeker, offset: int) -> None:
         self._seeker = seeker
         self._selection = seeker.selection
-        self._offset = self._before = offset
-        self._after_checkpoints: list[SeekStart] | None = None
+        self._offset = self._search_end = offset
+        self._checkpoint_starts: list[SeekStart] | None = None
 
     async def next(self, publishers: Collection[str]) -> SeekStart | None:
         """Return the next start that has state of some of the publishers, or None."""
-        round_start = await find_round_start(self._seeker.broker, self._selection, publishers, self._before)
-        found = SeekStart(round_start) if round_start < self._before else None
-        if found is None or self._before - round_start > NEAR:
+        round_start = await find_round_start(self._seeker.broker, self._selection, publishers, self._search_end)
+        found = SeekStart(round_start) if round_start < self._search_end else None
+        if found is None or self._search_end - round_start > NEAR:
             found = await self._next_checkpoint(publishers, found.first if found is not None else 0) or found
         if found is not None:
-            self._before = found.first
+            self._search_end = found.first
         return found
 
     async def _next_checkpoint(self, publishers: Collection[str], after: int) -> SeekStart | None:
-        if self._after_checkpoints is None:
-            self._after_checkpoints = await self._seeker.starts_after_checkpoints(self._offset)
-        while self._after_checkpoints and self._after_checkpoints[-1].first > after:
-            start = self._after_checkpoints.pop()
+        if self._checkpoint_starts is None:
+            self._checkpoint_starts = await self._seeker.starts_after_checkpoints(self._offset)
+        while self._checkpoint_starts and self._checkpoint_starts[-1].first > after:
+            start = self._checkpoint_starts.pop()
             assert start.checkpoint is not None
             parts = _parts_of(start.checkpoint, self._selection)
-            if start.first <= self._before and any(name in parts for name in publishers):
+            if start.first <= self._search_end and any(name in parts for name in publishers):
                 return start
         return None
 
@@ -311,13 +311,13 @@ def _parts_of(checkpoint: Checkpoint, selection: LogSelection) -> dict[str, Chec
 def _channel_offset(checkpoint: Checkpoint, selection: LogSelection, offset: int) -> int:
     """The highest channel offset before `offset` in the parts of a checkpoint; -1 if there is none."""
     offsets = [part.channel_offset for part in _parts_of(checkpoint, selection).values()]
-    return max((known for known in offsets if known < offset), default=-1)
+    return max((each for each in offsets if each < offset), default=-1)
 
 
-def _keep_ready(before: LogDecoder, decoders: LogDecoder) -> None:
-    """Keep decoders that were ready after an earlier attempt, such as from a checkpoint, and are not ready now."""
-    for name, decoder in before.decoders.items():
-        if decoder.state is State.READY and decoders.decoder(name).state is not State.READY:
+def _reuse_ready(earlier: LogDecoder, decoders: LogDecoder) -> None:
+    """Replace decoders that are not ready by those of an earlier attempt that are, such as from a checkpoint."""
+    for name, decoder in earlier.decoders.items():
+        if decoder.state is State.READY and decoders.open_decoder(name).state is not State.READY:
             decoders.decoders[name] = decoder
 
 

@@ -69,15 +69,15 @@ class DictionaryService(LeasedService[TopicSampling]):
         documents = DocumentCache()
         enabled: set[str] = set()
 
-        def take(entry: BucketEntry) -> None:
+        def on_entry(entry: BucketEntry) -> None:
             name = documents.put(entry)
             if name is not None:
                 (enabled.add if _has_dictionaries(documents, name) else enabled.discard)(name)
 
-        def complete() -> None:
+        def on_complete() -> None:
             self._documents, self._enabled = documents, enabled
 
-        return BucketHandler(take, complete)
+        return BucketHandler(on_entry, on_complete)
 
 
 def _has_dictionaries(documents: DocumentCache, topic: str) -> bool:

@@ -39,7 +39,7 @@ YIELD_INTERVAL = 64
 IDLE_POLLS = 10
 """poll intervals between two decisions while no messages arrive"""
 MAX_LOOKUPS = 4
-"""dictionaries, and bindings of publishers, that are looked up between two decisions"""
+"""dictionaries, and likewise publishers' bindings, that are looked up between two decisions, at most"""
 MAX_LOOKED_UP = 4_096
 """names that are remembered to avoid repeated lookups"""
 
@@ -52,7 +52,7 @@ class SamplerSettings:
 
     policy: name of the dictionary policy, as listed by `thinwire.dictionaries.policies`
     lifetimes: limits of the lifetimes of dictionaries
-    budget: CPU time for packing a message, as a multiple of deflate's; at 1 denser codecs are used
+    budget: limit of the CPU time to pack a message, as a multiple of deflate's; more permits denser codecs
     poll_interval: seconds between two decisions
     retention_interval: seconds between two runs of retention
     """
@@ -109,7 +109,7 @@ class TopicSampling:
         active, stored = await self._metadata.read_active(), await self._metadata.read_stored()
         self._written = await self._metadata.read_decisions()
         if active is None:
-            # The last version is unknown and versions must increase; time does.
+            # Versions must increase. The last one is unknown, so the time is used, which is larger.
             active = ActiveDictionaries(self.topic, version=int(self.clock.now()))
         dictionary = await self._fetch(active.dictionaries[0].name) if active.dictionaries else None
         selected = create_policy(self.settings.policy, self.topology(), self.settings.budget)
@@ -118,7 +118,7 @@ class TopicSampling:
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
-        checked = decided = retained = now()
+        last_check = last_decision = last_retention = now()
         seen, read = self.sampler.sample_count, 0
         while not self._stopping:
             stored = await reader.next(self.settings.poll_interval)
@@ -129,14 +129,14 @@ class TopicSampling:
                 read += 1
                 if read % YIELD_INTERVAL == 0:
                     await asyncio.sleep(0)  # a backlog must not delay the renewal of leases
-            if now() - checked < self.settings.poll_interval:
+            if now() - last_check < self.settings.poll_interval:
                 continue
-            checked = now()
-            if self.sampler.sample_count != seen or now() - decided >= IDLE_POLLS * self.settings.poll_interval:
-                seen, decided = self.sampler.sample_count, now()
+            last_check = now()
+            if self.sampler.sample_count != seen or now() - last_decision >= IDLE_POLLS * self.settings.poll_interval:
+                seen, last_decision = self.sampler.sample_count, now()
                 await self._attempt(self._decide())
-            if now() - retained >= self.settings.retention_interval:
-                retained = now()
+            if now() - last_retention >= self.settings.retention_interval:
+                last_retention = now()
                 await self._attempt(self._apply_retention())
 
     async def _decide(self) -> None:
@@ -163,13 +163,13 @@ class TopicSampling:
         """Look up dictionaries and slot bindings that frames refer to and that are not cached."""
         if len(self._looked_up) > MAX_LOOKED_UP:
             self._looked_up.clear()
-        for hash in list(self._bodies.missing - self._looked_up)[:MAX_LOOKUPS]:
+        for hash in list(self._bodies.missing_dictionaries - self._looked_up)[:MAX_LOOKUPS]:
             await self._fetch(hash)
-        for publisher in list(self._bodies.unbound - self._looked_up)[:MAX_LOOKUPS]:
+        for publisher in list(self._bodies.unbound_publishers - self._looked_up)[:MAX_LOOKUPS]:
             await self._read_bindings(publisher, self.sampler.offset)
             self._looked_up.add(publisher)
-        self._bodies.missing.clear()
-        self._bodies.unbound.clear()
+        self._bodies.missing_dictionaries.clear()
+        self._bodies.unbound_publishers.clear()
 
     async def _fetch(self, hash: bytes) -> Dictionary | None:
         dictionary = None

@@ -68,15 +68,15 @@ class RegistryService(ServiceBase):
     def _registry_handler(self) -> BucketHandler:
         registry = self._new_registry()
 
-        def complete() -> None:
+        def on_complete() -> None:
             self.registry = registry
-            self._has_initial_state.set()
+            self._initialized.set()
 
-        return BucketHandler(lambda entry: registry.apply(entry, self.clock.now()), complete)
+        return BucketHandler(lambda entry: registry.apply(entry, self.clock.now()), on_complete)
 
     async def _decide(self) -> None:
         """Write configurations when documents change and when grace periods end."""
-        await self._has_initial_state.wait()
+        await self._initialized.wait()
         loop = asyncio.get_running_loop()
         while True:
             self._follower.changed.clear()
@@ -119,7 +119,7 @@ class RegistryService(ServiceBase):
         self._reported = problems
 
     async def _probe(self) -> None:
-        await self._has_initial_state.wait()
+        await self._initialized.wait()
         limit = asyncio.Semaphore(MAX_PROBES)
         while True:
             due = self.registry.probes(self.clock.now())
@@ -140,5 +140,5 @@ class RegistryService(ServiceBase):
                 _log.debug("cannot probe %s: %s", document.key, problem)
 
     async def _on_ping(self, subject: str, payload: bytes) -> bytes:
-        await self._has_initial_state.wait()
+        await self._initialized.wait()
         return json.dumps(count_documents(self.registry)).encode()

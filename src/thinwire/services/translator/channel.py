@@ -35,8 +35,8 @@ from thinwire.wire import Request
 if TYPE_CHECKING:
     from thinwire.services.translator.channel_group import ChannelGroup
 
-HOLD_GROUP_SIZE = 16
-"""channels with emit='changes' of one publisher from which a hold group is used; fewer need less memory without one"""
+MIN_HOLD_GROUP = 16
+"""last-value channels of one publisher for which a hold group is used, at least; fewer need less memory without one"""
 
 FRAME_OVERHEAD = 64
 """bytes of memory per buffered frame beside its content, which is often a dozen bytes"""
@@ -52,7 +52,7 @@ class ChannelSettings:
 
     epoch: of the translator
     key_frame_interval, max_sources: as in `StreamConfig`
-    hold_group_size: see `HOLD_GROUP_SIZE`
+    min_hold_group: see `MIN_HOLD_GROUP`
     pending: channels with buffered frames
     pending_bytes: memory that their frames use
     """
@@ -60,7 +60,7 @@ class ChannelSettings:
     epoch: int
     key_frame_interval: float = KEY_FRAME_INTERVAL
     max_sources: int = MAX_SOURCES
-    hold_group_size: int = HOLD_GROUP_SIZE
+    min_hold_group: int = MIN_HOLD_GROUP
     pending: list[Channel] = field(default_factory=list)
     pending_bytes: int = 0
 
@@ -94,7 +94,7 @@ class Channel:
         self._sequence = sequence
         self.events_to_skip = 0
         self.has_pending_request = False
-        self._position = Position(*(resume_at or Position(0))[:2])
+        self._position = resume_at._replace(log_id="") if resume_at is not None else Position(0)
         self._message = _NO_MESSAGE
         self._has_gap = False
         self._frames: list[MessageFrames] = []
@@ -149,14 +149,14 @@ class Channel:
         self._position, self.events_to_skip = Position(position.offset), position.within
         self.has_pending_request = False
         self._starts_message = True
-        if self._has_gap:  # a frame without content after a sequence gap: readers of the predecessor detect the loss
+        if self._has_gap:  # readers that continue from the predecessor detect the sequence gap at this heartbeat
             self._has_gap = False
             self._put(self.encoder.stream.heartbeat(now), position)
         if not self.events_to_skip:
             self._put(self.encoder.stream.start(now), position)
 
     def abandon_resume(self) -> None:
-        """Begin elsewhere with a gap: the state at `resume_at` is not available."""
+        """Discard `resume_at`, whose state is not available. The channel begins at a later position, with a gap."""
         self.resume_at, self._has_gap = None, True
 
     def interrupt(self, now: float) -> None:
@@ -189,7 +189,7 @@ class Channel:
     def encode_event(self, event: Event, message: DecodedMessage) -> None:
         """Encode one event of a message, for a group. Raises as `process` does."""
         assert self.encoder is not None
-        self._start_message(message)
+        self._set_message(message)
         frames = self.encoder.encode(event, message.time)
         self.counts.events += 1
         if frames:
@@ -198,7 +198,7 @@ class Channel:
     def process_step(self, step: Watermark | Audit | DecoderState, message: DecodedMessage) -> None:
         """Process a step without events. Raises as `process` does."""
         assert self.encoder is not None
-        self._start_message(message)
+        self._set_message(message)
         if isinstance(step, DecoderState):
             frames = self.encoder.reconfigure(step, message.time)
         elif self.events_to_skip:
@@ -219,19 +219,19 @@ class Channel:
         self.has_pending_request = not frames
         if self.has_pending_request and self.group is not None:
             self.group.add_pending_request(self)
-        self._put_message(frames)
+        self._put_between_messages(frames)
 
     def send_suppressed(self, now: float) -> None:
-        """Report suppressed events now, without a heartbeat of the publisher."""
+        """Report suppressed events now, before the next heartbeat of the publisher."""
         stream = self.catch_up()
         if stream is not None and stream.has_unsent_suppressed:
-            self._put_message(stream.heartbeat(now))
+            self._put_between_messages(stream.heartbeat(now))
 
     def send_due_key_frames(self, now: float) -> None:
         """Send key frames that are due although no event of the last message was encoded."""
         stream = self.catch_up()
         if stream is not None:
-            self._put_message(stream.poll(now))
+            self._put_between_messages(stream.poll(now))
 
     def take_messages(self, limit: int) -> list[ChannelMessage]:
         """Remove the buffered frames and return them as messages of at most `limit` bytes."""
@@ -245,7 +245,7 @@ class Channel:
         self._settings.pending_bytes -= self._frames_size
         self._frames, self._frames_size, self._starts_message = [], 0, True
 
-    def _start_message(self, message: DecodedMessage) -> None:
+    def _set_message(self, message: DecodedMessage) -> None:
         if self._message is not message:
             self._message = message
             self._starts_message = True
@@ -256,17 +256,17 @@ class Channel:
             events = self._skip(self.encoder, events)
         encoder, first, now = self.encoder, self._position.within, self._message.time
         stream = encoder.stream
-        counted = stream.counts.events
+        events_before = stream.counts.events
         selected, indexes = encoder.select(events) if encoder.is_selective else (events, range(len(events)))
         try:
             for frames in encoder.encode_all(selected, now):
                 self._put_event_frames(frames, indexes, first)
             self._position = self._position._replace(within=first + len(events))
-        except EventRejected:
-            self._position = self._position._replace(within=first + indexes[stream.counts.events - counted])
+        except EventRejected:  # the position is that of the rejected event
+            self._position = self._position._replace(within=first + indexes[stream.counts.events - events_before])
             raise
         finally:
-            self.counts.events += stream.counts.events - counted
+            self.counts.events += stream.counts.events - events_before
 
     def _skip(self, encoder: ChannelEncoder, events: list[Event]) -> list[Event]:
         """Process the events that the predecessor has written without output; return the remaining ones."""
@@ -281,7 +281,7 @@ class Channel:
     def _finish_message(self) -> None:
         assert self.encoder is not None
         self._position = Position(self._message.offset)
-        if self.events_to_skip:  # fewer events than the predecessor has written: it read another log
+        if self.events_to_skip:  # the log was replaced: the predecessor has written more events of this message
             self.events_to_skip = 0
             self._put(self.encoder.stream.start(self._message.time), self._position)
         elif self.has_pending_request:
@@ -293,8 +293,8 @@ class Channel:
             return Position(self._message.offset)
         return Position(self._position.offset, within)
 
-    def _put_message(self, frames: list[bytes]) -> None:
-        """Buffer frames between two log messages."""
+    def _put_between_messages(self, frames: list[bytes]) -> None:
+        """Buffer frames that result from no log message."""
         self._starts_message = True
         self._put(frames, Position(self._position.offset))
 
@@ -303,7 +303,7 @@ class Channel:
             return
         for frame in frames:
             self.counts.add(frame)
-        self._buffer_frames(frames, position[:2] * len(frames))
+        self._buffer_frames(frames, (position.offset, position.within) * len(frames))
 
     def _put_event_frames(self, encoded: Frames, indexes: Sequence[int], first: int) -> None:
         """Buffer the frames of events.
@@ -321,15 +321,15 @@ class Channel:
         for number in encoded.numbers:
             index = indexes[number]
             positions += (message.offset, 0) if index == last else (offset, first + index + 1)
-        self._buffer_frames(encoded.frames, positions, data=encoded.data)
+        self._buffer_frames(encoded.frames, positions, only_data=encoded.data)
 
-    def _buffer_frames(self, frames: list[bytes], positions: Iterable[int], *, data: bool = False) -> None:
+    def _buffer_frames(self, frames: list[bytes], positions: Iterable[int], *, only_data: bool = False) -> None:
         if not self._frames:
             self._settings.pending.append(self)
         if self._starts_message:
             self._frames.append(MessageFrames())
             self._starts_message = False
-        self._frames[-1].put(frames, positions, data=data)
+        self._frames[-1].put(frames, positions, only_data=only_data)
         size = sum(map(len, frames)) + FRAME_OVERHEAD * len(frames)
         self._frames_size += size
         self._settings.pending_bytes += size

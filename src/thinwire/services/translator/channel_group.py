@@ -54,16 +54,16 @@ class KeyFrameSchedule(Generic[M]):
         self._counter = count()
 
     def schedule(self, member: M) -> None:
-        """Schedule the next key frame of a stream."""
+        """Schedule the next key frame of a member."""
         heappush(self._upcoming, (member.stream.due, next(self._counter), member))
 
     def advance(self, now: float) -> None:
-        """Move every stream whose key frame is due at `now` to the due list."""
+        """Move every member whose key frame is due at `now` to the due list."""
         while self._upcoming and self._upcoming[0][0] <= now:
             self._due.append(heappop(self._upcoming)[2])
 
     def due(self, now: float) -> list[M]:
-        """Return the due streams. Streams that have sent key frames on request meanwhile are scheduled again."""
+        """Return the due members. Members that have sent key frames on request meanwhile are scheduled again."""
         due, self._due = self._due, []
         for member in due:
             if not member.is_closed and member.stream.is_due(now):
@@ -73,12 +73,12 @@ class KeyFrameSchedule(Generic[M]):
         return self._due
 
     def reschedule(self, member: M) -> None:
-        """Remove a stream from the due list after its key frame was sent, and schedule the next one."""
+        """Remove a member from the due list after its key frame was sent, and schedule the next one."""
         self._due = [other for other in self._due if other is not member]
         self.schedule(member)
 
     def reschedule_all(self) -> None:
-        """Schedule the next key frame of all due streams."""
+        """Schedule the next key frame of all due members, which have sent their key frames."""
         sent, self._due = self._due, []
         for member in sent:
             self.schedule(member)
@@ -102,7 +102,7 @@ class ChannelGroup(Generic[M]):
         self._members.clear()
         self._schedule = KeyFrameSchedule[M]()
         self._pending_requests: dict[str, Channel] = {}
-        self._messages = self._offset = self._within = 0
+        self._message_count = self._last_offset = self._within = 0
 
     def join(self, channel: Channel) -> None:
         """Add a channel, between two messages."""
@@ -120,7 +120,7 @@ class ChannelGroup(Generic[M]):
         self._on_leave(member)
 
     def catch_up(self, channel: Channel) -> None:
-        """Bring a channel to the state that it had if it had processed every event."""
+        """Bring a channel to the state that it would have after processing every event."""
         self._update_position(self._members[channel.demand.id])
 
     def catch_up_all(self) -> None:
@@ -179,13 +179,13 @@ class ChannelGroup(Generic[M]):
         self._on_rejected(member.channel, problem, now)
 
     def _update_position(self, member: M) -> None:
-        """Set the position of a channel; before its first complete message it keeps its own offset."""
-        offset = self._offset if member.joined_after != self._messages else None
+        """Set the position of a channel. Its offset changes only after a message has ended since it joined."""
+        offset = self._last_offset if member.joined_after != self._message_count else None
         member.channel.set_position(self._within, offset)
 
     def _finish_message(self, message: DecodedMessage) -> None:
-        self._offset, self._within = message.offset, 0
-        self._messages += 1
+        self._last_offset, self._within = message.offset, 0
+        self._message_count += 1
         requested, self._pending_requests = self._pending_requests, {}
         for channel in requested.values():
             channel.request_key_frames(message.time)

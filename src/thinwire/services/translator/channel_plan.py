@@ -96,9 +96,9 @@ class ChannelPlan:
     def update(self, decisions: Mapping[str, ServingDecision], now: float) -> dict[str, ServingDecision]:
         """Return how each class is served now. A class that is not in the result is no longer served."""
         self._close_expired(decisions, now)
-        served = {name: self._admit(decision) for name, decision in decisions.items()}
-        for name, demand in self._open.items():
-            served[name] = ServingDecision(demand, "open")
+        served = {class_id: self._admit(decision) for class_id, decision in decisions.items()}
+        for class_id, demand in self._open.items():
+            served[class_id] = ServingDecision(demand, "open")
         return served
 
     @property
@@ -112,12 +112,12 @@ class ChannelPlan:
         return not self._close_at
 
     def _close_expired(self, decisions: Mapping[str, ServingDecision], now: float) -> None:
-        for name in list(self._open):
-            if name in decisions and decisions[name].state == "open":
-                self._close_at.pop(name, None)
-            elif self._close_at.setdefault(name, now + self.grace) <= now:
-                self._open_by_mode[self._open.pop(name).mode] -= 1
-                del self._close_at[name]
+        for class_id in list(self._open):
+            if class_id in decisions and decisions[class_id].state == "open":
+                self._close_at.pop(class_id, None)
+            elif self._close_at.setdefault(class_id, now + self.grace) <= now:
+                self._open_by_mode[self._open.pop(class_id).mode] -= 1
+                del self._close_at[class_id]
 
     def _admit(self, decision: ServingDecision) -> ServingDecision:
         if decision.state != "open" or decision.demand.id in self._open:
@@ -143,10 +143,10 @@ def _decide_class(topic: TopicRecord, demand: DemandClass) -> ServingDecision:
         return ServingDecision(demand, "log", _NOT_CONFIGURED)
     if topic.config.demand.min_interval:
         return ServingDecision(demand, "log", _THINNED)
-    on_wire = factored(topic.schema)
+    wire_schema = factored(topic.schema)
     try:
         demand.check()
-        is_log = demand.is_log_sufficient(on_wire, topic.config.demand)
+        is_log = demand.is_log_sufficient(wire_schema, topic.config.demand)
     except ThinwireError as problem:
         return ServingDecision(demand, "log", str(problem)[:_MAX_REASON])
     return ServingDecision(demand, "log", _LOG_SUFFICIENT) if is_log else ServingDecision(demand, "open")

@@ -41,15 +41,15 @@ class ChannelRouter:
     """The channels of one publisher, by the way in which they are fed.
 
     on_rejected: called with a channel that cannot encode a message, after it has left its group
-    hold_group_size: number of last-value channels from which a hold group is used
+    min_hold_group: see `MIN_HOLD_GROUP`
     """
 
-    def __init__(self, on_rejected: OnRejected, hold_group_size: int) -> None:
+    def __init__(self, on_rejected: OnRejected, min_hold_group: int) -> None:
         self._on_rejected = on_rejected
         self._ungrouped: dict[str, Channel] = {}
         self._slots = [
             _GroupSlot(_has_predicate, WhereGroup, 1),
-            _GroupSlot(_can_hold, _create_hold_group, hold_group_size),
+            _GroupSlot(_can_hold, _create_hold_group, min_hold_group),
         ]
 
     def add(self, channel: Channel) -> None:

@@ -59,12 +59,12 @@ class MessageFrames:
         """The position after the last frame."""
         return Position(self.positions[-2], self.positions[-1])
 
-    def put(self, frames: Sequence[bytes], positions: Iterable[int], *, data: bool) -> None:
-        """Add frames and their positions; `data` states that no key frame is among them."""
+    def put(self, frames: Sequence[bytes], positions: Iterable[int], *, only_data: bool) -> None:
+        """Add frames and their positions; with `only_data`, no key frame is among them."""
         self.frames += frames
         self.positions.extend(positions)
         self.size += sum(map(size_in_batch, frames))
-        self.has_round = self.has_round or (not data and any(map(begins_round, frames)))
+        self.has_round = self.has_round or (not only_data and any(map(begins_round, frames)))
 
     def items(self) -> Iterator[tuple[bytes, Position]]:
         """Return each frame with its position."""
@@ -172,7 +172,7 @@ class ChannelWriter:
             channel_log_of(self.topic),
             channel_subjects(self.topic, class_id, publisher),
             last=last,
-            superseded=self._superseded,
+            superseded_error=self._superseded_error,
             on_retry=self._warnings,
         )
         key_subject = channel_key_subject(self.topic, class_id, publisher)
@@ -180,5 +180,5 @@ class ChannelWriter:
         log = self._logs[class_id, publisher] = _ChannelLog(writer, key_subject, data_subject)
         return log
 
-    def _superseded(self, pattern: str) -> Superseded:
+    def _superseded_error(self, pattern: str) -> Superseded:
         return Superseded("another translator has written to the channel", topic=self.topic, channel=pattern)

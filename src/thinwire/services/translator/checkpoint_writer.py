@@ -64,8 +64,8 @@ class CheckpointWriter:
     messages, seconds: interval between two checkpoints, whichever is over first
     offset: log offset after which the translation starts
 
-    The caller runs one cycle per write round: `begin` before it takes messages from the translation, `copy` after that,
-    and `confirm` when they are stored.
+    The caller runs one cycle per write round: `select_portion` before it takes messages from the translation, `copy`
+    after that, and `confirm` when they are stored.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class CheckpointWriter:
         self._broker = broker
         self._store = store
         self._last_offset = offset
-        self._started_at = asyncio.get_running_loop().time()
+        self._last_begun_at = asyncio.get_running_loop().time()
         self._draft: _Draft | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_disabled = False
@@ -98,14 +98,14 @@ class CheckpointWriter:
         if self._is_disabled or (self._writing is not None and not self._writing.done()):
             return False
         messages = offset - self._last_offset
-        has_waited = asyncio.get_running_loop().time() - self._started_at >= self.seconds
+        has_waited = asyncio.get_running_loop().time() - self._last_begun_at >= self.seconds
         return messages >= self.messages or (messages > 0 and has_waited)
 
-    def begin(self, translation: Translation, offset: int, time: float) -> None:
-        """Select the channels of the next portion and report their suppressed events."""
+    def select_portion(self, translation: Translation, offset: int, time: float) -> None:
+        """Select the next channels to copy and report their suppressed events. Begin a checkpoint if there is none."""
         if self._draft is None:
             self._draft = _Draft(offset, time, waiting=deque(translation.list_channels()))
-            self._last_offset, self._started_at = offset, asyncio.get_running_loop().time()
+            self._last_offset, self._last_begun_at = offset, asyncio.get_running_loop().time()
         draft, sources = self._draft, 0
         while draft.waiting and sources < SOURCES_PER_PORTION and not draft.is_full:
             channel = draft.waiting.popleft()

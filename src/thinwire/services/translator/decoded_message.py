@@ -51,7 +51,7 @@ def decode_steps(
         if not isinstance(delivery, Event):
             steps.append(delivery)
             continue
-        if not state.has_bounds_of(delivery):
+        if not state.has_bounds_of(delivery):  # decoded under other rules
             if after is None or not (_is_reconfiguration(state, after) and after.has_bounds_of(delivery)):
                 is_complete = False
                 break
@@ -69,6 +69,6 @@ def decode_steps(
 
 
 def _is_reconfiguration(before: DecoderState, after: DecoderState) -> bool:
-    """Report whether the stream continues with another configuration and the same incarnation and schema."""
+    """Report whether only the configuration changed, to one that omits no events (`min_interval`)."""
     same = (before.incarnation, before.fingerprint) == (after.incarnation, after.fingerprint)
     return same and before.config_version < after.config_version and not after.rules.min_interval

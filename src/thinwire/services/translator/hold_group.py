@@ -89,7 +89,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
         if self._tick_reader is None or not names <= known:
             self._tick_reader = TickReader(channel.encoder.log_schema, names | known)
             self._rebuild()
-        member = HoldMember(channel, self._tick_reader.tick_indexes, self._messages)
+        member = HoldMember(channel, self._tick_reader.tick_indexes, self._message_count)
         self._joined.append(member)
         self._add(member)
 

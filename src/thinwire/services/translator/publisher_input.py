@@ -22,7 +22,7 @@ from thinwire.codec import Delivery, State, StreamDecoder
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.row_map import RowMap
 from thinwire.errors import DemandError, EventRejected
-from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel
+from thinwire.services.translator.channel import MIN_HOLD_GROUP, Channel
 from thinwire.services.translator.channel_router import ChannelRouter
 from thinwire.services.translator.decoded_message import DecodedMessage, decode_steps
 from thinwire.topics.position import Position
@@ -39,9 +39,9 @@ class PublisherInput:
     """Decides when the channels of one publisher begin, and feeds them through a `ChannelRouter`.
 
     on_problem: called with a description of an error
-    last: offset of the publisher's last message
-    hold_group_size: number of last-value channels from which a hold group is used
-    resuming: channels that have not reached the position of their predecessor
+    last_offset: offset of the publisher's last message
+    min_hold_group: see `MIN_HOLD_GROUP`
+    resuming_channels: channels that have not reached the position of their predecessor
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class PublisherInput:
         decoder: StreamDecoder,
         on_problem: Callable[[str], None],
         *,
-        hold_group_size: int = HOLD_GROUP_SIZE,
+        min_hold_group: int = MIN_HOLD_GROUP,
     ) -> None:
         self.publisher = publisher
         self.decoder = decoder
-        self.last = 0
+        self.last_offset = 0
         self.channels: dict[str, Channel] = {}
-        self.resuming: list[Channel] = []
+        self.resuming_channels: list[Channel] = []
         self._on_problem = on_problem
-        self._router = ChannelRouter(self._restart, hold_group_size)
+        self._router = ChannelRouter(self._restart, min_hold_group)
         self._decoder_state = self._ready_state
         self._round: _PartialRound | None = None
         self._has_unstarted = False
@@ -68,12 +68,12 @@ class PublisherInput:
         """Add the channel of a class; the decoder has read the log up to `offset`."""
         self.channels[channel.demand.id] = channel
         self._router.add(channel)
-        if channel.resume_at is not None and channel.resume_at.offset < self.last:
+        if channel.resume_at is not None and channel.resume_at.offset < self.last_offset:
             channel.abandon_resume()
         if channel.resume_at is not None:
-            self.resuming.append(channel)
+            self.resuming_channels.append(channel)
         elif self._ready_state is not None:
-            self._begin(channel, self._ready_state, Position(self.last or offset), now)
+            self._begin(channel, self._ready_state, Position(self.last_offset or offset), now)
         else:
             self._has_unstarted = True
 
@@ -81,7 +81,7 @@ class PublisherInput:
         """Remove the channel of a class and discard its buffered frames."""
         channel = self.channels.pop(class_id)
         self._router.remove(channel)
-        self.resuming = [other for other in self.resuming if other is not channel]
+        self.resuming_channels = [other for other in self.resuming_channels if other is not channel]
         channel.discard()
         return channel
 
@@ -89,13 +89,13 @@ class PublisherInput:
         """Bring all channels up to date."""
         self._router.catch_up()
 
-    def begin_resuming(self, offset: int, now: float) -> None:
+    def resume_channels_before(self, offset: int, now: float) -> None:
         """Begin the channels whose predecessor ended before `offset`. Called before that message is decoded."""
-        resuming, self.resuming = self.resuming, []
+        resuming, self.resuming_channels = self.resuming_channels, []
         for channel in resuming:
             assert channel.resume_at is not None
             if channel.resume_at.offset >= offset:
-                self.resuming.append(channel)
+                self.resuming_channels.append(channel)
             elif self._decoder_state is not None and self._ready_state is not None:
                 self._begin(channel, self._ready_state, channel.resume_at, now)
             elif self._decoder_state is not None and self._round is not None:
@@ -113,13 +113,13 @@ class PublisherInput:
             events = message.events
             # A class that was rejected may be possible under the rules of a new state.
             self._has_unstarted |= before is not self.decoder.decoder_state
-            if self.resuming:
+            if self.resuming_channels:
                 self._record_round(before, message)
             else:
                 self._round = None
             if not message.is_complete:
                 self.interrupt(stored.time)
-        self.last = stored.offset
+        self.last_offset = stored.offset
         self._decoder_state = self.decoder.decoder_state if self._decoder_state is not None else self._ready_state
         if self._has_unstarted and self._ready_state is not None:
             self._begin_unstarted(self._ready_state, stored)

@@ -197,7 +197,7 @@ class TopicTranslation:
         try:
             self._translation.receive(stored)
         except PeerFault as fault:
-            decoder = self._translation.log_decoder.decoder(publisher_in(stored.subject))
+            decoder = self._translation.log_decoder.open_decoder(publisher_in(stored.subject))
             problems, fetch = self._translation.problems, self._metadata.fetch_definition
             await resolve_and_retry(
                 decoder, fault, lambda: self._retry(stored), fetch, lambda one: problems.add(str(one))
@@ -227,7 +227,7 @@ class TopicTranslation:
             offset = translation.log_decoder.offset or 0
             is_copying = not self._draining and checkpoints.is_due(offset)
             if is_copying:
-                checkpoints.begin(translation, offset, translation.time)
+                checkpoints.select_portion(translation, offset, translation.time)
             messages = translation.take_messages(self._max_message)
             starting = [one for one in self._lifecycle.starting.values() if not one.is_stored]
             if is_copying:

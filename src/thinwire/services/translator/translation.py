@@ -45,7 +45,7 @@ from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import KEY_FRAME_INTERVAL
 from thinwire.errors import PeerFault, UnknownDictionary, UnknownSchema
-from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, ChannelSettings
+from thinwire.services.translator.channel import MIN_HOLD_GROUP, Channel, ChannelSettings
 from thinwire.services.translator.channel_writer import ChannelMessage
 from thinwire.services.translator.publisher_input import PublisherInput
 from thinwire.topics.demand_class import DemandClass
@@ -83,7 +83,7 @@ class TranslationCounts:
 
 
 class Problems(dict[str, int]):
-    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones. The first ones are logged.
+    """Error messages and how often each occurred; the `MAX_PROBLEMS` most recent ones. As many are logged.
 
     >>> problems = Problems("rooms")
     >>> problems.add("no such source"); problems.add("no such source"); problems
@@ -109,7 +109,7 @@ class Translation:
     log_decoder: the decoders; they may have read the log up to `log_decoder.offset`
     key_frame_interval: seconds of log time in which a channel sends the state of every source once
     max_sources: limit of sources per channel
-    hold_group_size: number of last-value channels of a publisher from which a hold group is used
+    min_hold_group: see `MIN_HOLD_GROUP`
     problems: errors by message
     classes: the open classes, by id
     """
@@ -123,7 +123,7 @@ class Translation:
         log_decoder: LogDecoder | None = None,
         key_frame_interval: float = KEY_FRAME_INTERVAL,
         max_sources: int = MAX_SOURCES,
-        hold_group_size: int = HOLD_GROUP_SIZE,
+        min_hold_group: int = MIN_HOLD_GROUP,
     ) -> None:
         self.topic = topic
         self.epoch = epoch
@@ -131,7 +131,7 @@ class Translation:
         self.problems = Problems(topic)
         self.time = 0.0
         self._counts = TranslationCounts()
-        self._settings = ChannelSettings(epoch, key_frame_interval, max_sources, hold_group_size)
+        self._settings = ChannelSettings(epoch, key_frame_interval, max_sources, min_hold_group)
         self.classes: dict[str, DemandClass] = {}
         self._resume_at: dict[str, Mapping[str, Position]] = {}
         self._inputs: dict[str, PublisherInput] = {}
@@ -188,20 +188,20 @@ class Translation:
         """
         publisher = publisher_in(stored.subject)
         publisher_input = self._inputs.get(publisher) or self._add_input(publisher)
-        if stored.offset <= publisher_input.last:
+        if stored.offset <= publisher_input.last_offset:
             return
         before = self.log_decoder.offset
         self.time = max(self.time, stored.time)
         if before is not None and stored.offset > before + 1:
             self._interrupt_all(before + 1, stored.time)
-        if publisher_input.resuming:
-            publisher_input.begin_resuming(stored.offset, stored.time)
+        if publisher_input.resuming_channels:
+            publisher_input.resume_channels_before(stored.offset, stored.time)
         try:
             deliveries = self.log_decoder.receive(stored, stored.time)
         except PeerFault as fault:
             if isinstance(fault, UnknownDictionary) and missing_definition(fault) is not None:
                 raise  # the message is decoded again with the dictionary
-            self._skip_message(publisher_input, stored, fault)
+            self._handle_fault(publisher_input, stored, fault)
             return
         self._counts.events += publisher_input.process(stored, deliveries)
 
@@ -251,9 +251,9 @@ class Translation:
     def _add_input(self, publisher: str) -> PublisherInput:
         publisher_input = self._inputs[publisher] = PublisherInput(
             publisher,
-            self.log_decoder.decoder(publisher),
+            self.log_decoder.open_decoder(publisher),
             self.problems.add,
-            hold_group_size=self._settings.hold_group_size,
+            min_hold_group=self._settings.min_hold_group,
         )
         for class_id in self.classes:
             self._open_channel(publisher_input, class_id)
@@ -269,12 +269,12 @@ class Translation:
         """Interrupt all channels: retention removed messages from `offset` on before they were read."""
         self.problems.add("log messages are missing")
         for publisher_input in self._inputs.values():
-            publisher_input.begin_resuming(offset, now)
+            publisher_input.resume_channels_before(offset, now)
             publisher_input.interrupt(now)
 
-    def _skip_message(self, publisher_input: PublisherInput, stored: StoredMessage, fault: PeerFault) -> None:
+    def _handle_fault(self, publisher_input: PublisherInput, stored: StoredMessage, fault: PeerFault) -> None:
         publisher_input.interrupt(stored.time)
         if isinstance(fault, UnknownSchema):
             raise fault
-        publisher_input.last = stored.offset
+        publisher_input.last_offset = stored.offset
         self.problems.add(f"publisher {publisher_input.publisher}: {fault}")

@@ -136,7 +136,7 @@ def find_first_unsent(
         since = documents[class_id].since if class_id in documents else after_last
         for publisher, newest in publishers.newest.items():
             end = by_publisher.get(publisher)
-            key = publishers.keys.get(publisher, 0)
+            key = publishers.round_starts.get(publisher, 0)
             if end is not None and end.position is not None:
                 first = min(first, end.position.offset + 1) if newest > end.position.offset else first
             elif key > since:

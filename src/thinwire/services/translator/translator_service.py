@@ -129,24 +129,24 @@ class TranslatorService(LeasedService[TopicTranslation]):
     def _registry_handler(self) -> BucketHandler:
         documents = DocumentCache()
 
-        def take(entry: BucketEntry) -> None:
+        def on_entry(entry: BucketEntry) -> None:
             name = documents.put(entry)
             topic = self._decisions.get(name) if name is not None else None
             if topic is not None and topic.changed is not None:
                 topic.changed.add(entry.key.rpartition(".")[2])
 
-        def complete() -> None:
+        def on_complete() -> None:
             self._documents = documents
             self._decisions.clear()
 
-        return BucketHandler(take, complete)
+        return BucketHandler(on_entry, on_complete)
 
     def _channel_handler(self) -> BucketHandler:
         """Count the open channels per topic. A document without a channel must be corrected by a translator."""
         topics: dict[str, str] = {}
         count = Counter[str]()
 
-        def take(entry: BucketEntry) -> None:
+        def on_entry(entry: BucketEntry) -> None:
             before = topics.pop(entry.key, None)
             if before is not None:
                 count[before] -= 1
@@ -157,7 +157,7 @@ class TranslatorService(LeasedService[TopicTranslation]):
             if before is not None and not count[before]:
                 del count[before]
 
-        def complete() -> None:
+        def on_complete() -> None:
             self._open_channels = count
 
-        return BucketHandler(take, complete)
+        return BucketHandler(on_entry, on_complete)

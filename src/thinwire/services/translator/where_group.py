@@ -23,7 +23,7 @@ class WhereGroup(ChannelGroup[GroupMember]):
 
     def join(self, channel: Channel) -> None:
         assert channel.demand.predicate is not None
-        member = GroupMember(channel, self._messages)
+        member = GroupMember(channel, self._message_count)
         self._index.add(member, channel.demand.predicate)
         self._add(member)
 

@@ -17,7 +17,7 @@ from thinwire.topics.names import WATCHES, alive_subject, evaluator_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, failed_key, watch_key, watcher_key
 from thinwire.topics.watches.watch_log import WatchLog
 from thinwire.topics.watches.watch_pipeline import WatchPipeline
-from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
+from thinwire.topics.watches.watch_quantities import ResolvedCondition, resolve_live
 
 POLL_INTERVAL = 0.5
 """seconds between two checks whether the watch has watchers"""
@@ -95,13 +95,13 @@ class WatchWork:
         entry = await (await self._broker.bucket(WATCHES)).get(watch_key(self.watch))
         return WatchDocument.decode(entry.value) if entry is not None and entry.value is not None else None
 
-    async def _resolve(self, document: WatchDocument) -> Resolved:
+    async def _resolve(self, document: WatchDocument) -> ResolvedCondition:
         resolved = await resolve_live(self._broker, document.expression)
         if resolved.condition.fingerprint != document.fingerprint:
             raise WatchFailed("schemas changed since the watch was created: create it again", watch=self.watch)
         return resolved
 
-    async def _evaluate(self, document: WatchDocument, resolved: Resolved) -> None:
+    async def _evaluate(self, document: WatchDocument, resolved: ResolvedCondition) -> None:
         identity = f"w{self.watch}"
         pipeline = WatchPipeline(self._broker, self._clock, resolved, document.options, identity)
         async with AsyncExitStack() as stack:
@@ -115,7 +115,7 @@ class WatchWork:
             if await self._serve(pipeline, document):
                 await self._log.write_state(pipeline.take_progress())
             else:
-                await self._delete(pipeline)
+                await self._clean_up(pipeline)
 
     async def _serve(self, pipeline: WatchPipeline, document: WatchDocument) -> bool:
         """Evaluate until stopped (True) or until the watch document is deleted (False)."""
@@ -124,7 +124,7 @@ class WatchWork:
             try:
                 stopped = await self._process(pipeline)
             finally:
-                # Closed before the document is deleted: a watcher that received an answer is then in the bucket.
+                # A watcher registers before it requests an answer. Without a listener no other watcher gets one.
                 await listener.close()
             if stopped:
                 return True
@@ -134,20 +134,20 @@ class WatchWork:
     async def _process(self, pipeline: WatchPipeline) -> bool:
         """Evaluate until stopped (True) or without watchers for the grace period (False)."""
         loop = asyncio.get_running_loop()
-        state_written = watched = probed = loop.time()
+        last_state = last_watched = last_probe = loop.time()
         while not self._stopping:
             await self._log.write_step(await pipeline.next(POLL_INTERVAL))
             now = loop.time()
-            is_due = pipeline.has_unsaved_input and now - state_written >= self.settings.state_seconds
-            if self._log.since_state >= self.settings.state_records or is_due:
-                state_written = now
+            is_due = pipeline.has_unsaved_input and now - last_state >= self.settings.state_seconds
+            if self._log.records_since_state >= self.settings.state_records or is_due:
+                last_state = now
                 await self._log.write_state(pipeline.take_progress())
-            if now - probed >= self.settings.probe_interval:
-                probed = now
+            if now - last_probe >= self.settings.probe_interval:
+                last_probe = now
                 await self._probe()
             if self._watchers:
-                watched = now
-            elif now - watched >= self.settings.grace:
+                last_watched = now
+            elif now - last_watched >= self.settings.grace:
                 return False
         return True
 
@@ -184,7 +184,7 @@ class WatchWork:
                     return False
         return True
 
-    async def _delete(self, pipeline: WatchPipeline) -> None:
+    async def _clean_up(self, pipeline: WatchPipeline) -> None:
         """Remove the demands, the log and the failure document of the watch."""
         await pipeline.demands.end()
         await self._log.delete()

@@ -80,17 +80,17 @@ class WatchService(LeasedService[WatchWork]):
         watches: dict[str, None] = {}
         watchers: dict[str, dict[str, WatcherDocument]] = {}
 
-        def take(entry: BucketEntry) -> None:
+        def on_entry(entry: BucketEntry) -> None:
             if entry.key.startswith(_WATCHER):
                 _take_watcher(watchers, entry)
             elif entry.key.startswith(_WATCH):
                 name = entry.key.removeprefix(_WATCH)
                 watches.setdefault(name) if entry.value is not None else watches.pop(name, None)
 
-        def complete() -> None:
+        def on_complete() -> None:
             self._watches, self._watchers = watches, watchers
 
-        return BucketHandler(take, complete)
+        return BucketHandler(on_entry, on_complete)
 
 
 def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: BucketEntry) -> None:

@@ -221,7 +221,7 @@ class LogTable:
                 return {}
             decoders = {name: new_decoder(self.metadata, name) for name in found.snapshots}
             for name, decoder in decoders.items():
-                run_inline(seeker.restore(decoder, found.snapshots[name]))
+                run_inline(seeker.restore_snapshot(decoder, found.snapshots[name]))
             return decoders
         except (CorruptCheckpoint, UnknownSchema) as problem:
             _log.warning("%s: ignored the state before offset %d: %s", self.topic, first, problem)

@@ -41,7 +41,7 @@ class TableDecoders(LogDecoder):
         self._metadata = metadata
         self._publishers = frozenset(publishers)
 
-    def decoder(self, publisher: str) -> StreamDecoder:
+    def open_decoder(self, publisher: str) -> StreamDecoder:
         if publisher not in self.decoders:
             self.decoders[publisher] = new_decoder(self._metadata, publisher)
             self.decoders[publisher].include_suppressed = False
@@ -71,7 +71,7 @@ def new_decoder(metadata: TopicMetadata, publisher: str) -> StreamDecoder:
 class RangeDecoder:
     """Decodes the blocks of a range in order.
 
-    decoders: by publisher, in the state before the range; others are brought there when their first message arrives
+    decoders: by publisher, in the state before the range; a seek adds the decoder of another one at its first message
     first: the first offset of the range
     has_gaps: offsets are missing in the log
     """
@@ -95,31 +95,31 @@ class RangeDecoder:
         self._losses = losses
         self._has_gaps = has_gaps
         self._readers: dict[str, TableDecoder] = {}
-        self._gap_found = False
+        self._has_passed_gap = False
         self._without_state: set[str] = set()
 
     def decode(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a contiguous block, publisher by publisher."""
         first = int(block.offsets[0])
         if first > self._next:
-            self._reset_decoders()
+            self._mark_all_lost()
         self._next = int(block.offsets[-1]) + 1
         messages_by_publisher = by_publisher(block)
         self._seek(messages_by_publisher.keys() - self.decoders.keys())
         for name, messages in messages_by_publisher.items():
-            if self._is_unreadable(name, messages):
+            if self._starts_unreadable(name, messages):
                 self._losses.report_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
             for schema, part in self._by_schema(name, messages):
                 yield from self._tables(name, schema, part)
 
-    def _reset_decoders(self) -> None:
-        """Mark every decoder after a gap in the offsets: the missing messages may be of any publisher."""
-        self._gap_found = True
+    def _mark_all_lost(self) -> None:
+        """Record a loss in every decoder after a gap in the offsets: the missing messages may be of any publisher."""
+        self._has_passed_gap = True
         for decoder in self.decoders.values():
             decoder.mark_lost("gap")
 
     def _seek(self, publishers: Collection[str]) -> None:
-        """Bring the decoders of publishers that are new in this range to its start."""
+        """Seek to the start of the range with the decoders of publishers that are new in it."""
         if not publishers:
             return
         fresh = TableDecoders(self._metadata, publishers, detect_gaps=self._has_gaps)
@@ -129,13 +129,13 @@ class RangeDecoder:
         for name in publishers:
             decoder = self.decoders[name] = found.get(name) or new_decoder(self._metadata, name)
             decoder.include_suppressed = True
-            if self._gap_found or (decoder.state is State.WAITING and name in found):
-                decoder.mark_lost("gap")  # also discards losses before the range
+            if self._has_passed_gap or (decoder.state is State.WAITING and name in found):
+                decoder.mark_lost("gap")  # also discards the losses that the decoder recorded before the range
             if decoder.state is State.WAITING and name in found:
                 self._without_state.add(name)
 
-    def _is_unreadable(self, publisher: str, messages: Block) -> bool:
-        """Return whether key frames of a publisher before the range could not be decoded. True once."""
+    def _starts_unreadable(self, publisher: str, messages: Block) -> bool:
+        """Return whether the first messages of a publisher need key frames that could not be decoded in the seek."""
         waiting = publisher in self._without_state and self.decoders[publisher].state is State.WAITING
         self._without_state.discard(publisher)
         return waiting and not is_key(messages.subjects[0])

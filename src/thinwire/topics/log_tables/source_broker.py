@@ -79,7 +79,7 @@ class SourceSeeker(Seeker):
         self.messages_read = 0
         self._source = source
 
-    async def _restore_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
+    async def _apply_snapshot(self, decoder: StreamDecoder, data: bytes) -> None:
         restore_decoder(decoder, data)
 
     async def _read(self, first: int, last: int, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:

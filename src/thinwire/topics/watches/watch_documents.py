@@ -7,7 +7,7 @@ The name of a watch is a hash of its condition and options, so equal watches sha
 (True, True)
 >>> wanted.watch == WatchDocument.of("rooms[12].t +- 0.50", "00ff00ff00ff00ff", WatchOptions(max_delay=2.0)).watch
 True
->>> WatchNotice.read(WatchNotice("missed", "rooms", "p1", {"reason": "gap"}).written()).facts
+>>> WatchNotice.from_fields(WatchNotice("missed", "rooms", "p1", {"reason": "gap"}).to_fields()).facts
 {'reason': 'gap'}
 """
 
@@ -77,9 +77,9 @@ class WatchDocument(Document):
     def of(cls, expression: str, fingerprint: str, options: WatchOptions) -> WatchDocument:
         """Return the document of a watch; its name is a hash of the condition and the options."""
         delay = None if math.isinf(options.max_delay) else float(options.max_delay)
-        how = delay, options.late_policy, options.start
-        name = blake2b(repr((fingerprint, *how)).encode(), digest_size=8).hexdigest()
-        return cls(name, expression, fingerprint, *how)
+        fields = delay, options.late_policy, options.start
+        name = blake2b(repr((fingerprint, *fields)).encode(), digest_size=8).hexdigest()
+        return cls(name, expression, fingerprint, *fields)
 
     @property
     def key(self) -> str:
@@ -133,12 +133,12 @@ class WatchNotice(NamedTuple):
     publisher: str
     facts: Mapping[str, Any]
 
-    def written(self) -> list[Any]:
+    def to_fields(self) -> list[Any]:
         """Return the notice as JSON values."""
         return [self.kind, self.topic, self.publisher, dict(self.facts)]
 
     @classmethod
-    def read(cls, fields: Any) -> WatchNotice:
+    def from_fields(cls, fields: Any) -> WatchNotice:
         """Read a notice from JSON values; `CorruptWatchLog` if they are not one."""
         if not isinstance(fields, list) or len(fields) != 4 or fields[0] not in KINDS:
             raise CorruptWatchLog("not a notice", found=str(fields)[:100])
@@ -148,7 +148,7 @@ class WatchNotice(NamedTuple):
         return cls(kind, topic, publisher, facts)
 
 
-def missed(topic: str, loss: EventsMissed) -> WatchNotice:
+def missed_notice(topic: str, loss: EventsMissed) -> WatchNotice:
     """Return the notice of lost events."""
     source = None if loss.source is None else list(loss.source)
     facts = {"source": source, "first": loss.first, "last": loss.last, "reason": loss.reason}

@@ -50,24 +50,24 @@ class WatchProgress(NamedTuple):
     """Progress of a watch, and content of a `.k` record.
 
     state: the evaluator's state after all stored messages
-    begins: last offset of each topic log before the watch began
+    start_offsets: last offset of each topic log before the watch began
     read: offset of each topic log up to which `state` covers all publishers
     """
 
     state: WatchState
-    begins: Mapping[str, int]
+    start_offsets: Mapping[str, int]
     read: Mapping[str, int]
 
 
 class WatchLog:
     """Restores the progress of a watch from its log and appends new records.
 
-    since_state: number of records after the last state record
+    records_since_state: number of records after the last state record
     """
 
     def __init__(self, broker: Broker, watch: str) -> None:
         self.watch = watch
-        self.since_state = 0
+        self.records_since_state = 0
         self._broker = broker
         self._log = watch_log_of(watch)
         self._limit = broker.max_payload - _MARGIN
@@ -76,7 +76,7 @@ class WatchLog:
             broker,
             self._log,
             watch_subjects(watch),
-            superseded=lambda _: Superseded("another evaluator has written to the log of the watch", watch=watch),
+            superseded_error=lambda _: Superseded("another evaluator has written to the log of the watch", watch=watch),
             on_retry=RetryWarnings(_log, lambda: f"cannot write the log of watch {watch}"),
             always_fenced=True,
         )
@@ -111,12 +111,12 @@ class WatchLog:
             read = dict(step.read) if number == len(parts) and step.messages else self._read
             await self._writer.append(watch_subject(self.watch), encode_record(part, read, self._limit))
             self._read = read
-            self.since_state += 1
+            self.records_since_state += 1
 
     async def write_state(self, progress: WatchProgress) -> None:
         """Append a state record."""
         await self._writer.append(watch_subject(self.watch, key=True), encode_state(progress, self._limit))
-        self._read, self.since_state = dict(progress.read), 0
+        self._read, self.records_since_state = dict(progress.read), 0
 
     async def delete(self) -> None:
         await self._broker.delete_log(self._log)
@@ -131,13 +131,13 @@ class WatchLog:
                 for message in record.messages:
                     state = state.advance(message)
                 read = record.read
-                self.since_state += 1
-        return WatchProgress(state, progress.begins, read)
+                self.records_since_state += 1
+        return WatchProgress(state, progress.start_offsets, read)
 
 
 def split_records(messages: Sequence[WatchMessage], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
     """Split messages, as plain values, into parts that fit a record each. The first part contains the notices."""
-    notice_values, part, size = [notice.written() for notice in notices], list[Any](), 0
+    notice_values, part, size = [notice.to_fields() for notice in notices], list[Any](), 0
     for message in messages:
         document = to_document(message)
         length = len(json.dumps(document))
@@ -157,16 +157,15 @@ def encode_record(part: list[Any], read: Mapping[str, int], limit: int) -> bytes
 
 def encode_state(progress: WatchProgress, limit: int) -> bytes:
     state = to_document(progress.state.to_message())
-    return _encode({"state": state, "begins": dict(progress.begins), "read": dict(progress.read)}, limit)
+    return _encode({"state": state, "begins": dict(progress.start_offsets), "read": dict(progress.read)}, limit)
 
 
 def decode_record(payload: bytes) -> WatchStep:
     """Decode a `.d` record."""
     document = _object(payload)
     messages, notices = _list(document, "messages", MAX_MESSAGES), _list(document, "notices", MAX_NOTICES)
-    return WatchStep(
-        [from_document(one) for one in messages], [WatchNotice.read(one) for one in notices], _offsets(document, "read")
-    )
+    parsed = [WatchNotice.from_fields(one) for one in notices]
+    return WatchStep([from_document(one) for one in messages], parsed, _offsets(document, "read"))
 
 
 def decode_state(payload: bytes, fingerprint: str) -> WatchProgress:

@@ -23,7 +23,7 @@ from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchOptions, WatchStart
 from thinwire.topics.watches.watch_log import WatchProgress, WatchStep
-from thinwire.topics.watches.watch_quantities import Resolved, TopicQuantities, TopicReadings
+from thinwire.topics.watches.watch_quantities import ResolvedCondition, TopicQuantities, TopicReadings
 from thinwire.topics.watches.watched_topic import PublisherLiveness, WatchedTopic
 
 REGISTRY_TIMEOUT = 2.0
@@ -68,16 +68,16 @@ async def find_resume_start(broker: Broker, topic: str, progress: WatchProgress)
 
 
 def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
-    """Return the offset up to which a publisher's messages are processed.
+    """Return the offset up to which a publisher's messages are processed; without a position, the topic's offset read.
 
     >>> positions = {WatchInput("rooms", "p1"): FeedPosition(12), WatchInput("rooms", "p2"): FeedPosition()}
     >>> state = WatchState("4f", positions=positions)
-    >>> progress = WatchProgress(state, begins={"rooms": 10}, read={"rooms": 20})
+    >>> progress = WatchProgress(state, start_offsets={"rooms": 10}, read={"rooms": 20})
     >>> [find_processed_offset(progress, WatchInput("rooms", name)) for name in ("p1", "p2", "p3")]
     [12, 20, 20]
     """
     offset = progress.state.positions.get(feed, FeedPosition()).offset
-    return progress.read[feed.topic] if offset is None else max(offset, progress.begins[feed.topic])
+    return progress.read[feed.topic] if offset is None else max(offset, progress.start_offsets[feed.topic])
 
 
 class WatchDemands:
@@ -122,17 +122,19 @@ class WatchPipeline:
     """Evaluates one watch: `begin` once, `next` repeatedly, then `close`.
 
     identity: of its subscriptions
-    begins: last offset of each topic log before the watch began
+    start_offsets: last offset of each topic log before the watch began
     has_unsaved_input: it has read messages since the last `take_progress`
     """
 
-    def __init__(self, broker: Broker, clock: Clock, resolved: Resolved, options: WatchOptions, identity: str) -> None:
+    def __init__(
+        self, broker: Broker, clock: Clock, resolved: ResolvedCondition, options: WatchOptions, identity: str
+    ) -> None:
         self.options = options
         self.condition = resolved.condition
-        self.begins: dict[str, int] = {}
+        self.start_offsets: dict[str, int] = {}
         self.has_unsaved_input = False
-        self._read: dict[str, int] = {}
-        self._covered: dict[str, int] = {}
+        self._read_offsets: dict[str, int] = {}
+        self._covered_offsets: dict[str, int] = {}
         self._broker = broker
         self._clock = clock
         quantities = {
@@ -149,17 +151,17 @@ class WatchPipeline:
         self._tasks: list[asyncio.Task[None]] = []
         self._notices: list[WatchNotice] = []
         self._initial: list[TopicReadings] = []
-        self._evaluator = self._evaluator_at(None)
+        self._evaluator = self._create_evaluator(None)
 
     async def begin(self, progress: WatchProgress | None = None) -> None:
         """Restore `progress`, register the demands and start the readers."""
         for topic in self._topics.values():
             await topic.metadata.ensure_log()
         starts = {name: await self._find_start(name, progress) for name in self._topics}
-        self.begins = dict(progress.begins) if progress else {name: start.first - 1 for name, start in starts.items()}
-        self._read = {name: start.first - 1 for name, start in starts.items()}
-        self._covered = dict(self._read)
-        self._evaluator = self._evaluator_at(progress.state if progress else None)
+        self._read_offsets = {name: start.first - 1 for name, start in starts.items()}
+        self.start_offsets = dict(progress.start_offsets if progress else self._read_offsets)
+        self._covered_offsets = dict(self._read_offsets)
+        self._evaluator = self._create_evaluator(progress.state if progress else None)
         # Offsets first, demands second: the key frames that follow the demand are then stored after the offset.
         await self.demands.register(self._clock)
         for name, start in starts.items():
@@ -180,17 +182,17 @@ class WatchPipeline:
         messages = self._evaluate_initial(now)
         self.has_unsaved_input |= bool(arrived)
         for readings in arrived:
-            messages += self._cover(self._evaluate(readings, now))
-        messages += self._cover(self._evaluator.advance(now))
+            messages += self._mark_covered(self._evaluate(readings, now))
+        messages += self._mark_covered(self._evaluator.advance(now))
         await self._forget_stopped(now)
         notices, self._notices = self._notices[:MAX_NOTICES], []
-        return WatchStep(messages, notices, self._covered)
+        return WatchStep(messages, notices, self._covered_offsets)
 
     def take_progress(self) -> WatchProgress:
-        """Return the progress, including input without a notification."""
-        self._cover([self._evaluator.position_message()])
+        """Return the progress after all input, also after input that caused no notification."""
+        self._mark_covered([self._evaluator.position_message()])
         self.has_unsaved_input = False
-        return WatchProgress(self._evaluator.state, self.begins, self._covered)
+        return WatchProgress(self._evaluator.state, self.start_offsets, self._covered_offsets)
 
     async def close(self) -> None:
         """Stop the readers. The demands stay registered."""
@@ -200,9 +202,8 @@ class WatchPipeline:
         for topic in self._topics.values():
             await topic.close()
 
-    def _evaluator_at(self, state: WatchState | None) -> Evaluator:
-        options = self.options
-        return Evaluator(self.condition, state, max_delay=options.max_delay, late_policy=options.late_policy)
+    def _create_evaluator(self, state: WatchState | None) -> Evaluator:
+        return Evaluator(self.condition, state, max_delay=self.options.max_delay, late_policy=self.options.late_policy)
 
     async def _find_start(self, topic: str, progress: WatchProgress | None) -> TopicStart:
         if progress is None:
@@ -214,7 +215,7 @@ class WatchPipeline:
         return start
 
     async def _begin_topic(self, topic: WatchedTopic, start: TopicStart, *, new: bool) -> None:
-        """Seek in the log of a topic and wait for the watermarks of its publishers."""
+        """Seek in the log of a topic. From then on the evaluator waits for the watermarks of its publishers."""
         initial = await topic.begin(start.first, new=new)
         publishers = await self._liveness.list_publishers(topic)
         self._evaluator.add_feeds(WatchInput(topic.topic, name) for name in publishers)
@@ -248,15 +249,15 @@ class WatchPipeline:
     def _evaluate(self, readings: TopicReadings, now: float) -> list[WatchMessage]:
         entry = readings.entry
         self._notices += readings.notices
-        self._read[entry.feed.topic] = entry.offset
+        self._read_offsets[entry.feed.topic] = entry.offset
         if entry.offset <= self._processed.get(entry.feed, 0):
             return []
         return self._evaluator.read(entry, now)
 
-    def _cover(self, messages: list[WatchMessage]) -> list[WatchMessage]:
-        """Record that a message covers all publishers up to the offsets read before it."""
+    def _mark_covered(self, messages: list[WatchMessage]) -> list[WatchMessage]:
+        """If there are messages, record that they cover all publishers up to the offsets read."""
         if messages:
-            self._covered = dict(self._read)
+            self._covered_offsets = dict(self._read_offsets)
         return messages
 
     async def _forget_stopped(self, now: float) -> None:

@@ -24,7 +24,7 @@ from thinwire.topics.log_selection import gather_limited
 from thinwire.topics.names import REGISTRY, DocumentKind, parse_registry_key
 from thinwire.topics.registry_client import current_schema
 from thinwire.topics.topic_metadata import TopicMetadata
-from thinwire.topics.watches.watch_documents import WatchNotice, missed
+from thinwire.topics.watches.watch_documents import WatchNotice, missed_notice
 
 MICROSECONDS = 1_000_000
 """per second; the time unit of all inputs of a watch"""
@@ -81,7 +81,7 @@ class TopicQuantities:
             elif isinstance(delivery, Watermark):
                 complete = int(delivery.time * MICROSECONDS)
             elif isinstance(delivery, EventsMissed) and (delivery.source is None or delivery.source in self._watched):
-                notices.append(missed(self.topic, delivery))
+                notices.append(missed_notice(self.topic, delivery))
         # Storage times increase with the offset: later messages are not stored before this one.
         complete = complete if self._time is not None else stored_at - 1
         return TopicReadings(
@@ -147,14 +147,14 @@ MAX_SUGGESTIONS = 64
 """topics whose schemas are searched for a name similar to an unknown one"""
 
 
-class Resolved(NamedTuple):
+class ResolvedCondition(NamedTuple):
     """A condition and the metadata of its topics, by name."""
 
     condition: Condition
     topics: Mapping[str, TopicMetadata]
 
 
-async def resolve_live(broker: Broker, expression: str) -> Resolved:
+async def resolve_live(broker: Broker, expression: str) -> ResolvedCondition:
     """Resolve an expression against the registered topics.
 
     Raises ExpressionError, with the position, for an expression that is invalid or does not fit the topics.
@@ -171,7 +171,7 @@ async def resolve_live(broker: Broker, expression: str) -> Resolved:
         raise
     names = sorted({quantity.topic for quantity in condition.quantities})
     found = [await TopicMetadata.find(broker, bucket, name) for name in names]
-    return Resolved(condition, {topic.name: topic for topic in found})
+    return ResolvedCondition(condition, {topic.name: topic for topic in found})
 
 
 def _possible_topics(expression: Expression) -> list[str]:

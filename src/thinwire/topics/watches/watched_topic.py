@@ -54,7 +54,7 @@ class WatchedTopic:
         self._quantities = quantities
         self._requests = KeyFrameRequests(broker, metadata.name)
         self._log_decoder = LogDecoder(metadata.lookup, dictionaries=metadata.dictionary)
-        self._read_states: dict[str, DecoderState] = {}
+        self._delivered_states: dict[str, DecoderState] = {}
         self._reader: LogReader | None = None
 
     async def begin(self, first: int, *, new: bool) -> list[TopicReadings]:
@@ -118,19 +118,19 @@ class WatchedTopic:
         return readings._replace(entry=LogEntry(entry.feed, entry.offset, entry.readings))
 
     def _take_new_state(self, publisher: str) -> list[Event]:
-        """Return the latest event of all sources, once per decoder state: key frames carry values without events."""
-        decoder = self._log_decoder.decoder(publisher)
+        """Return the latest event of all sources if the decoder state is new: key frames add values without events."""
+        decoder = self._log_decoder.open_decoder(publisher)
         state = decoder.decoder_state
-        if decoder.state is not State.READY or state is None or state is self._read_states.get(publisher):
+        if decoder.state is not State.READY or state is None or state is self._delivered_states.get(publisher):
             return []
-        self._read_states[publisher] = state
+        self._delivered_states[publisher] = state
         return decoder.present()
 
-    async def _fetch_definition(self, name: bytes) -> bool:
+    async def _fetch_definition(self, definition_id: bytes) -> bool:
         """Fetch a schema or dictionary. Retries while the broker is unavailable: skipping the message loses events."""
         while True:
             try:
-                return await self.metadata.fetch_definition(name)
+                return await self.metadata.fetch_definition(definition_id)
             except BrokerUnavailable:
                 await asyncio.sleep(RETRY_DELAY)
 
@@ -138,7 +138,7 @@ class WatchedTopic:
 CHECK_INTERVAL = 5.0
 """seconds between two liveness checks"""
 MISSED_HEARTBEATS = 2.0
-"""heartbeat intervals without a message after which a registered publisher counts as stopped"""
+"""heartbeat intervals until a registered publisher without messages counts as stopped, plus `UNREGISTERED_DELAY`"""
 UNREGISTERED_DELAY = 5.0
 """seconds without a message after which a publisher that is no longer registered counts as stopped"""
 
