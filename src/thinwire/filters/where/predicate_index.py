@@ -117,7 +117,7 @@ class CaseGroup:
                 numbers += [number] * len(rectangles)
         ends = np.array(corners, dtype=np.float64).reshape(len(corners), len(self.names), 2)
         self._index = RectangleIndex(ends[:, :, 0], ends[:, :, 1])
-        order = np.argsort(self._index.distinct.of, kind="stable")
+        order = np.argsort(self._index.distinct.row_of, kind="stable")
         self._numbers = np.array(numbers, dtype=np.int64)[order]
         self._starts = np.cumsum(self._index.distinct.multiplicity) - self._index.distinct.multiplicity
         self._columns = [_coordinates(name, ranks[name]) for name in self.names]

@@ -17,21 +17,21 @@ from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
 
-def limit_batch(first: Mapping[str, int], end: Mapping[str, int], most: int | None) -> dict[str, int]:
-    """Return the end offset of a batch by topic. `most` messages are shared in proportion to the available ones.
+def limit_batch(first: Mapping[str, int], end: Mapping[str, int], max_messages: int | None) -> dict[str, int]:
+    """Return the end offset of a batch by topic. `max_messages` are shared in proportion to the available messages.
 
-    >>> limit_batch({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, most=100)
+    >>> limit_batch({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, max_messages=100)
     {'rooms': 91, 'doors': 11}
-    >>> limit_batch({"rooms": 1}, {"rooms": 901}, most=None)
+    >>> limit_batch({"rooms": 1}, {"rooms": 901}, max_messages=None)
     {'rooms': 901}
     """
     available = {topic: max(0, last - first[topic]) for topic, last in end.items()}
     total = sum(available.values())
-    if most is None or total <= most:
+    if max_messages is None or total <= max_messages:
         return dict(end)
-    shares = {topic: most * count // total for topic, count in available.items()}
-    left = most - sum(shares.values())
-    # The remainder goes to the topics with the most messages; otherwise a small `most` makes no progress.
+    shares = {topic: max_messages * count // total for topic, count in available.items()}
+    left = max_messages - sum(shares.values())
+    # The remainder goes to the topics with the most messages; otherwise a small limit makes no progress.
     for topic in sorted(available, key=lambda name: (-available[name], name))[:left]:
         shares[topic] += 1
     return {
