@@ -78,7 +78,7 @@ def resolve_starts(source: LogSource, options: SourceOptions, topics: list[str],
     starting.check("startingOffsets", topics)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
     if options.since is None:
-        return {topic: starting.within(topic, span, "startingOffsets") for topic, span in spans.items()}
+        return {topic: starting.resolve(topic, span, "startingOffsets") for topic, span in spans.items()}
     since = options.since
     return {topic: source.offset_at(log_of(topic), since) if span.messages else 1 for topic, span in spans.items()}
 
@@ -93,7 +93,7 @@ def resolve_ends(source: LogSource, options: SourceOptions, topics: list[str]) -
         raise ConfigError(detail, option="endingOffsets", topic=earliest, offset=EARLIEST)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
     return {
-        topic: Position(ending.within(topic, span, "endingOffsets"), log_id=span.log_id)
+        topic: Position(ending.resolve(topic, span, "endingOffsets"), log_id=span.log_id)
         for topic, span in spans.items()
     }
 
