@@ -23,9 +23,9 @@ from thinwire.demo.demo_run import DemoView, SubscriberView
 from thinwire.demo.demo_scenario import SUBSCRIPTIONS, DemoSubscription
 from thinwire.demo.spark_table import ParquetView
 from thinwire.ledger import Row
-from thinwire.spark.session import JAVA, java_version
+from thinwire.spark.session import MIN_JAVA, java_version
 
-HAS_SPARK = find_spec("pyspark") is not None and java_version() >= JAVA
+HAS_SPARK = find_spec("pyspark") is not None and java_version() >= MIN_JAVA
 needs_spark = pytest.mark.skipif(not HAS_SPARK, reason="extra spark, and Java")
 needs_broker = pytest.mark.skipif(find_spec("nats") is None, reason="extra nats")
 

@@ -191,7 +191,7 @@ def test_a_change_that_is_never_delivered_is_found_at_the_end():
 
 def test_missing_events_of_an_incomplete_subscription_to_changes_are_lost():
     check, _ = check_of(delivered(1), subscription=CHANGES)
-    check.finish({PlantEvents(0).name: 5, PlantEvents(1).name: 3}, is_complete=False)
+    check.finish({PlantEvents(0).name: 5, PlantEvents(1).name: 3}, has_caught_up=False)
     assert check.result.lost == 7
 
 

@@ -210,7 +210,7 @@ def test_predicates_that_say_the_same_are_equal(one, other):
         ("symbol starts 'A'", "'with' is expected", 15),
         ("symbol starts with 3", "a text in single quotes is expected", 20),
         ("symbol like 'A%'", "a condition is expected: = != < <= > >=, between, in, starts with", 8),
-        ("price between 2 and 1", "the lower end of the range comes first", 15),
+        ("price between 2 and 1", "the range ends before it starts", 15),
         ("price > 1 and price = 'a'", "compared with a number before and with a text here", 23),
         ("open > true", "true and false have no order", 8),
         ("price > 1 && open = true", "write 'and'", 11),

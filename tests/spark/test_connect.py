@@ -12,14 +12,14 @@ from pyspark.sql import Row
 from spark_processes import connect_server, drive
 from spark_setup import as_events, as_rows, broker, publish, rooms
 
-from thinwire.spark.session import JAVA, java_version
+from thinwire.spark.session import MIN_JAVA, java_version
 
 TOPIC = "building.rooms"
 DRIVER = Path(__file__).with_name("connect_driver.py")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java_version() < JAVA, reason="the server needs Java")
+@pytest.mark.skipif(java_version() < MIN_JAVA, reason="the server needs Java")
 def test_a_complete_job_over_a_connection(tmp_path: Path) -> None:
     with broker() as url, connect_server(tmp_path / "server") as remote:
         live = publish(url, rooms(TOPIC), 1_200)

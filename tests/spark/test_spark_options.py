@@ -72,7 +72,7 @@ def test_a_limited_batch_makes_progress_on_every_topic() -> None:
     first, end = {"a": 1, "b": 1, "c": 7}, {"a": 1_000, "b": 3, "c": 7}
     batches = 0
     while first != end:
-        reached = limit_batch(first, end, most=10)
+        reached = limit_batch(first, end, max_messages=10)
         assert 0 < sum(reached[topic] - first[topic] for topic in end) <= 10
         first, batches = reached, batches + 1
     assert batches <= 102

@@ -26,7 +26,7 @@ def test_a_group_executes_commands_and_exits():
         async with process_group(workers):
             pids = [worker.pid for worker in workers]
             async with ProcessSampler({worker.name: worker.pid for worker in workers}) as sampler:
-                answers = await gather_answers(worker.ask(30.0, do="begin", timed_from=0) for worker in workers)
+                answers = await gather_answers(worker.request(30.0, do="begin", timed_from=0) for worker in workers)
             assert answers == [{"missed": []}] * 2
             assert set(cores_used(sampler.series)) == {"subscriber 0", "subscriber 1"}
         return pids
@@ -44,7 +44,7 @@ def test_a_killed_process_starts_again():
             await worker.send_command(do="begin")
         await worker.start()
         assert worker.pid != first
-        assert await worker.ask(30.0, do="begin", timed_from=0) == {"missed": []}
+        assert await worker.request(30.0, do="begin", timed_from=0) == {"missed": []}
         await worker.exit()
         return first
 

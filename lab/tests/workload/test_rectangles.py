@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from thinwire.errors import ConfigError
-from thinwire.filters.rectangle_index import RectangleIndex, distinct
+from thinwire.filters.rectangle_index import RectangleIndex, find_distinct
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
@@ -33,7 +33,7 @@ def test_matches_are_those_of_brute_force(data: st.DataObject, dimensions: int, 
     whole = brute(low, high, at)
     counts = np.bincount(events, index.distinct.multiplicity[boxes], minlength=points)
     assert counts.tolist() == np.bincount([e for e, _ in whole], minlength=points).tolist()
-    assert (index.distinct.low[index.distinct.of] == low).all()
+    assert (index.distinct.low[index.distinct.row_of] == low).all()
     assert index.distinct.multiplicity.sum() == count
 
 
@@ -59,7 +59,7 @@ def test_batches_have_a_limit_and_lose_nothing() -> None:
 
 
 def test_identical_rectangles_are_one() -> None:
-    found = distinct(np.array([[0.0], [-0.0], [1.0]]), np.array([[2.0], [2.0], [2.0]]))
+    found = find_distinct(np.array([[0.0], [-0.0], [1.0]]), np.array([[2.0], [2.0], [2.0]]))
     assert found.multiplicity.tolist() == [2, 1]
 
 

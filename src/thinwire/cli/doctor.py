@@ -28,7 +28,7 @@ from thinwire.cli.output import Output
 from thinwire.cli.terminal import run
 from thinwire.codec import kernels
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable, ThinwireError, TransportError
-from thinwire.spark.session import JAVA, java_version
+from thinwire.spark.session import MIN_JAVA, java_version
 from thinwire.topics.registry_client import ping
 
 NATS = (2, 11)
@@ -81,8 +81,8 @@ def check_extras() -> DoctorCheck:
 
 def check_java() -> DoctorCheck:
     version = java_version()
-    remedy = f"for Spark only: install Java {JAVA} or newer, or set JAVA_HOME"
-    return DoctorCheck.of("Java", version >= JAVA, str(version or "none"), remedy, otherwise="warn")
+    remedy = f"for Spark only: install Java {MIN_JAVA} or newer, or set JAVA_HOME"
+    return DoctorCheck.of("Java", version >= MIN_JAVA, str(version or "none"), remedy, otherwise="warn")
 
 
 def check_nats_server() -> DoctorCheck:

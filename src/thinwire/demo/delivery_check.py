@@ -23,7 +23,7 @@ class CheckResult:
 
     checked: number of events that were compared
     violations: number of events that exceeded a bound or a tolerance, were repeated, or had other properties
-    lost: number of events that were not delivered, although all events were to be delivered
+    lost: number of events that were not delivered and that the subscription cannot have suppressed
     early: number of events from before the publisher applied the tolerance of the subscription
     first_violation: text of the first violation or loss; empty without one
     """
@@ -36,7 +36,7 @@ class CheckResult:
 
     @property
     def is_guarantee_met(self) -> bool:
-        """Whether all events were delivered, each within its bound."""
+        """Whether no event was lost and no violation was found."""
         return not self.violations and not self.lost
 
     def add_lost(self, plant: str, events: int) -> None:
@@ -65,11 +65,11 @@ class DeliveryCheck:
         self.result = CheckResult()
         self._tally = tally
         self._tolerances = {p.name: float(tolerance_of(SCHEMA, p, demand)) for p in selected}
-        self._measurements = {p.name: self._tolerances[p.name] for p in selected if p.role is Role.MEASUREMENT}
+        self._measured_tolerances = {p.name: self._tolerances[p.name] for p in selected if p.role is Role.MEASUREMENT}
         self._expected_after: Mapping[str, int] = {}
         self._last_ordinal: dict[str, int] = {}
         self._last_event: dict[str, Event] = {}
-        self._has_tolerance: set[str] = set()
+        self._plants_with_tolerance: set[str] = set()
         """plants whose publishers have applied the tolerance of the subscription"""
 
     def start(self, expected_after: Mapping[str, int]) -> None:
@@ -94,44 +94,44 @@ class DeliveryCheck:
 
     def is_complete(self, last: Mapping[str, int]) -> bool:
         """Return whether all events up to the last one of each plant were delivered."""
-        return all(self._delivered_until(name, ordinal) == ordinal for name, ordinal in last.items())
+        return all(self._last_delivered(name, ordinal) == ordinal for name, ordinal in last.items())
 
-    def finish(self, last: Mapping[str, int], *, is_complete: bool = True) -> None:
+    def finish(self, last: Mapping[str, int], *, has_caught_up: bool = True) -> None:
         """Check the events that were not delivered, up to the last one of each plant.
 
-        is_complete: whether no further event will be delivered; otherwise the missing events are lost
+        has_caught_up: the subscription has processed all messages; if not, every event that was not delivered is lost
         """
         for name, ordinal in last.items():
-            if is_complete:
+            if has_caught_up:
                 self._check_undelivered(name, ordinal)
             else:
-                self.result.add_lost(name, ordinal - self._delivered_until(name, ordinal))
+                self.result.add_lost(name, ordinal - self._last_delivered(name, ordinal))
 
-    def _delivered_until(self, name: str, ordinal: int) -> int:
-        """Return the ordinal up to which no event is missing, at most `ordinal`."""
-        return min(ordinal, self._last_ordinal.get(name, self._expected_after.get(name, ordinal)))
+    def _last_delivered(self, name: str, until: int) -> int:
+        """Return the ordinal of the last event that was delivered or need not be delivered, at most `until`."""
+        return min(until, self._last_ordinal.get(name, self._expected_after.get(name, until)))
 
     def _check_undelivered(self, name: str, until: int) -> None:
-        """Check the events of a plant that follow the last delivered one."""
-        previous, last_event = self._delivered_until(name, until), self._last_event.get(name)
+        """Compare the events after the last delivered one with its values. Without `emit="changes"` they are lost."""
+        previous, last_event = self._last_delivered(name, until), self._last_event.get(name)
         if last_event is None:
             self.result.add_lost(name, until - previous)
             return
         for ordinal in range(previous + 1, until + 1):
             self.result.checked += 1
-            if name in self._has_tolerance:
+            if name in self._plants_with_tolerance:
                 label = f"event {ordinal} of {name}, which was not delivered,"
                 generated = self.plants[name].event(ordinal)
-                self._check_values(label, last_event, generated, self._measurements, self._measurements)
+                self._check_values(label, last_event, generated, self._measured_tolerances, self._measured_tolerances)
 
     def _check_delivered(self, name: str, event: Event, generated: Mapping[str, Any]) -> None:
-        # between changes, the timestamp of a virtual event is not guaranteed
+        # A virtual event is not sent but predicted. For a subscription to changes its timestamp has no guarantee.
         has_timestamp = not (event.virtual and self.subscription.emit == "changes")
-        names: Iterable[str] = self._tolerances if has_timestamp else self._measurements
+        names: Iterable[str] = self._tolerances if has_timestamp else self._measured_tolerances
         bounds = {p: inf if (bound := event.bound.get(p)) is None else bound for p in names}
         if all(bounds[p] <= self._tolerances[p] for p in names):
-            self._has_tolerance.add(name)
-        tolerances = self._tolerances if name in self._has_tolerance else {}
+            self._plants_with_tolerance.add(name)
+        tolerances = self._tolerances if name in self._plants_with_tolerance else {}
         self.result.early += not tolerances
         label = f"event {event.ordinal} of {name}"
         self._check_values(label, event, generated, bounds, tolerances)
@@ -146,7 +146,7 @@ class DeliveryCheck:
         bounds: Mapping[str, float],
         tolerances: Mapping[str, float],
     ) -> None:
-        """Compare values with the generated ones; `tolerances` is empty before the publisher applied them."""
+        """Compare values with the generated ones. Without `tolerances` only bounds are checked, errors not counted."""
         violations = []
         for p, bound in bounds.items():
             error = _error(p, event.get(p), generated.get(p))

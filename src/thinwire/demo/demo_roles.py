@@ -223,9 +223,9 @@ class DemoSubscriberRole(DemoRole):
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(END_TIMEOUT):
-                while not self._is_complete(last, stop_time) and not any(task.done() for task in self._tasks):
+                while not self._has_caught_up(last, stop_time) and not any(task.done() for task in self._tasks):
                     await asyncio.sleep(POLL_INTERVAL)
-        self._check.finish(last, is_complete=self._is_complete(last, stop_time))
+        self._check.finish(last, has_caught_up=self._has_caught_up(last, stop_time))
 
     async def _receive(self, schedule: SendSchedule, joined: int) -> None:
         async for events in self._subscription.batches():
@@ -248,8 +248,8 @@ class DemoSubscriberRole(DemoRole):
         elif isinstance(notice, EventsMissed):
             self._tally.count(told_missing=1)
 
-    def _is_complete(self, last: Mapping[str, int], stop_time: float) -> bool:
-        """Return whether no event is missing. A subscription to changes waits for the last watermarks instead."""
+    def _has_caught_up(self, last: Mapping[str, int], stop_time: float) -> bool:
+        """Return whether no event is missing or, for a subscription to changes, whether the last watermarks arrived."""
         if self.requested.emit == "all":
             return self._check.is_complete(last)
         publishers = (self._check.plants[name].publisher for name, ordinal in last.items() if ordinal)

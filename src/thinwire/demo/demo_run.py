@@ -163,11 +163,11 @@ class DemoSystem:
         """Return the bytes on the sockets of the translator, the publishers or one subscription."""
         return self._proxies[proxy].to_broker + self._proxies[proxy].from_broker
 
-    async def ask(self, workers: Iterable[WorkerProcess], **command: Any) -> list[Answer]:
+    async def request(self, workers: Iterable[WorkerProcess], **command: Any) -> list[Answer]:
         """Send a command to workers and return their answers."""
         if not self._server.running:
             raise BrokerUnavailable(f"the broker has exited. End of its log:\n{self._server.log_tail()}\n")
-        return await gather_answers(worker.ask(ANSWER_TIMEOUT, **command) for worker in workers)
+        return await gather_answers(worker.request(ANSWER_TIMEOUT, **command) for worker in workers)
 
     async def wait_for_configuration(self, tolerance: str) -> None:
         """Wait until the registry has configured the publishers. Before that they would not publish."""
@@ -256,16 +256,16 @@ class Demo:
         tolerance = publisher_tolerance(self._joined)
         self._phases.append((tolerance, self._published))
         await system.wait_for_configuration(tolerance)
-        await system.ask(system.publishers, do="connect")
+        await system.request(system.publishers, do="connect")
         self._schedule = SendSchedule.of(self.rate, micros() + round(START_DELAY * 1e6))
         schedule = asdict(self._schedule)
-        await system.ask(self._workers(), do="begin", **schedule, joined=0)
-        await system.ask([*system.publishers, system.translator], do="begin", **schedule)
+        await system.request(self._workers(), do="begin", **schedule, joined=0)
+        await system.request([*system.publishers, system.translator], do="begin", **schedule)
 
     async def _subscribe(self) -> None:
         subscription = self._waiting.pop(0).subscription
         self._joined[subscription] = self._system.bytes_on("publishers")
-        await self._system.ask(self._workers()[-1:], do="join")
+        await self._system.request(self._workers()[-1:], do="join")
 
     async def _join(self) -> None:
         """Start the next subscriber. If the tolerance of the publishers changes, a new phase begins."""
@@ -273,14 +273,14 @@ class Demo:
         joined = micros()
         tolerance = publisher_tolerance(self._joined)
         if tolerance != self._phases[-1][0]:
-            await self._ask_publishers("report")
+            await self._request_of_publishers("report")
             self._phases.append((tolerance, self._published))
-        await self._system.ask(self._workers()[-1:], do="begin", **asdict(self._schedule), joined=joined)
+        await self._system.request(self._workers()[-1:], do="begin", **asdict(self._schedule), joined=joined)
 
     async def _end(self, stopping: asyncio.Event) -> None:
         """Stop the publishers, and wait until subscribers and table have everything."""
         elapsed = self._elapsed()
-        reports = await self._ask_publishers("stop")
+        reports = await self._request_of_publishers("stop")
         last = {name: ordinal for report in reports for name, ordinal in report["last"].items()}
         stop_time = max(report["stop_time"] for report in reports)
         await self._report(elapsed, do="end", last=last, stop_time=stop_time)
@@ -291,9 +291,9 @@ class Demo:
     async def _report(self, elapsed: float, **command: Any) -> None:
         """Update the view. The subscribers answer `command` with their figures."""
         system = self._system
-        await self._ask_publishers("report")
-        answers = await system.ask(self._workers(), **command)
-        [translated] = await system.ask([system.translator], do="report")
+        await self._request_of_publishers("report")
+        answers = await system.request(self._workers(), **command)
+        [translated] = await system.request([system.translator], do="report")
         views, waiting = self.view.subscribers[: len(answers)], self.view.subscribers[len(answers) :]
         joined = [self._update(*pair, translated["classes"]) for pair in zip(views, answers, strict=True)]
         translator = {"events": translated["events"], "cpu_seconds": {"translator": translated["cpu"]}}
@@ -321,9 +321,9 @@ class Demo:
             check=CheckResult(**answer["check"]),
         )
 
-    async def _ask_publishers(self, command: str) -> list[Answer]:
+    async def _request_of_publishers(self, command: str) -> list[Answer]:
         """Send a command to the publishers, update their figures and return their answers."""
-        reports = await self._system.ask(self._system.publishers, do=command)
+        reports = await self._system.request(self._system.publishers, do=command)
         total = merge(from_document(report["row"]) for report in reports)
         self._published = replace(total, link_bytes=self._system.bytes_on("publishers"))
         return reports

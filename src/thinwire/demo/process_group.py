@@ -1,4 +1,4 @@
-"""Worker processes that execute commands: the side of the parent, and the program that a worker runs.
+"""Worker processes that execute commands: control of workers in the parent process, and the program of a worker.
 
 A worker is started with `python -m thinwire.demo.process_group ROLE SETTINGS`. Its role is a class that executes the
 commands. The worker writes `{"ready": true}` to its standard output, then reads one command per line from its standard
@@ -73,10 +73,10 @@ class WorkerProcess:
     async def start(self) -> None:
         """Start the process and wait until it is ready."""
         await self.launch()
-        await self.answer(START_TIMEOUT)
+        await self.read_answer(START_TIMEOUT)
 
     async def launch(self) -> None:
-        """Start the process. Its first answer reports that it is ready."""
+        """Start the process without waiting until it is ready. Its first answer reports that."""
         if self._stderr is None:
             self._stderr = TemporaryFile()  # noqa: SIM115 - used again after a restart, closed by `exit`
         pipe = asyncio.subprocess.PIPE
@@ -100,8 +100,8 @@ class WorkerProcess:
         except (BrokenPipeError, ConnectionResetError):
             raise self._failure("the process has ended") from None
 
-    async def answer(self, timeout: float) -> Answer:
-        """Return the next answer."""
+    async def read_answer(self, timeout: float) -> Answer:
+        """Wait for the next answer and return it."""
         stdout = self._running_process().stdout
         assert stdout is not None
         try:
@@ -114,10 +114,10 @@ class WorkerProcess:
         answer: Answer = json.loads(line)
         return answer
 
-    async def ask(self, timeout: float, /, **command: Any) -> Answer:
-        """Send a command and return its answer."""
+    async def request(self, timeout: float, /, **command: Any) -> Answer:
+        """Send a command, wait for its answer and return it."""
         await self.send_command(**command)
-        return await self.answer(timeout)
+        return await self.read_answer(timeout)
 
     async def kill(self) -> None:
         """Kill the process with SIGKILL. It can be started again."""
@@ -135,7 +135,7 @@ class WorkerProcess:
     async def exit(self) -> None:
         """Let the process close its connections and exit; kill it after a timeout."""
         with suppress(ThinwireError):
-            await self.ask(EXIT_TIMEOUT, do="exit")
+            await self.request(EXIT_TIMEOUT, do="exit")
         await self.kill()
         if self._stderr is not None:
             self._stderr.close()
@@ -160,7 +160,7 @@ async def process_group(workers: Sequence[WorkerProcess]) -> AsyncIterator[None]
     try:
         for worker in workers:
             await worker.launch()
-        await gather_answers(worker.answer(START_TIMEOUT) for worker in workers)
+        await gather_answers(worker.read_answer(START_TIMEOUT) for worker in workers)
         yield
     finally:
         await asyncio.gather(*(worker.exit() for worker in workers))
@@ -177,7 +177,7 @@ async def gather_answers(requests: Iterable[Coroutine[Any, Any, Answer]]) -> lis
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a child, in which this copy of the package comes first."""
+    """Return the environment of a child process: this copy of the package is first in its PYTHONPATH."""
     import thinwire
 
     root = str(Path(thinwire.__file__).parents[1])

@@ -42,14 +42,14 @@ class Grammar:
 
     pattern: one named group per kind of token. The group "space" is skipped; "text" and "name" are in quotes, and
         a doubled quote inside stands for one quote
-    word: kind of the tokens that can be keywords
+    keyword_kind: kind of the tokens that can be keywords
     synonyms: symbol -> the symbol that it stands for
     hints: character that starts no token -> what to write instead, beside the hints of all languages
     default_hint: for every other character
     """
 
     pattern: re.Pattern[str]
-    word: str
+    keyword_kind: str
     synonyms: Mapping[str, str]
     hints: Mapping[str, str]
     default_hint: str
@@ -98,7 +98,7 @@ class ExpressionParser(ABC, Generic[R]):
 
     @abstractmethod
     def combine(self, operator: str, operands: Sequence[R], start: Token, negated: bool) -> R:
-        """Return the value of two or more operands joined by one operator."""
+        """Return the value of operands joined by one operator. If `negated`, the operands are negated already."""
 
     def parse_all(self) -> R:
         """Parse the complete text."""
@@ -108,7 +108,7 @@ class ExpressionParser(ABC, Generic[R]):
 
     def is_keyword(self, word: str) -> bool:
         """Return whether the next token is this keyword; case does not matter."""
-        return self.next.kind == self._grammar.word and self.next.text.lower() == word
+        return self.next.kind == self._grammar.keyword_kind and self.next.text.lower() == word
 
     def accept_keyword(self, word: str) -> bool:
         """Consume the next token if it is this keyword; return whether it was."""

@@ -32,10 +32,10 @@ class Workspace:
         self.resize(1)
 
     def resize(self, size: int) -> None:
-        """Allocate arrays for tables of `size` cells."""
-        self.found = np.zeros(size, dtype=np.int64)
+        """Allocate arrays for tables of up to `size` intervals, with padding and summaries."""
+        self.blocks = np.zeros(size, dtype=np.int64)
         self.rows = np.zeros(size, dtype=np.int64)
-        self.counts = np.zeros(64, dtype=np.int64)
+        self.counts = np.zeros(64, dtype=np.int64)  # blocks by level; no table has more levels
 
 
 class IntervalTable:
@@ -49,13 +49,13 @@ class IntervalTable:
 
     def __init__(self, low: Ticks, high: Ticks, workspace: Workspace | None = None) -> None:
         self.size = len(low)
-        self._starts = levels(self.size)
+        self._starts = level_starts(self.size)
         total = int(self._starts[-1])
         self._low = np.full(total, LOWEST, dtype=np.int64)
         self._high = np.full(total, HIGHEST, dtype=np.int64)
         self._low[: self.size], self._high[: self.size] = low, high
         self._workspace = workspace or Workspace()
-        if len(self._workspace.found) < total:
+        if len(self._workspace.blocks) < total:
             self._workspace.resize(2 * total)
         build(self._low, self._high, self._starts)
 
@@ -65,7 +65,7 @@ class IntervalTable:
         The result is a view of the workspace, valid until its next use.
         """
         work = self._workspace
-        count = outside(self._low, self._high, self._starts, value, work.found, work.counts, work.rows)
+        count = outside(self._low, self._high, self._starts, value, work.blocks, work.counts, work.rows)
         return work.rows[:count]
 
     def interval(self, row: int) -> tuple[int, int]:
@@ -77,10 +77,10 @@ class IntervalTable:
         put_interval(self._low, self._high, self._starts, row, low, high)
 
 
-def levels(count: int) -> Ticks:
-    """Return the start of each level, intervals first, root last, and the end.
+def level_starts(count: int) -> Ticks:
+    """Return the start of each level, intervals first, root last, and the end of the root. Levels are padded to blocks.
 
-    >>> levels(100).tolist()
+    >>> level_starts(100).tolist()
     [0, 128, 160, 161]
     """
     starts, size = [0], max(1, count)

@@ -25,7 +25,7 @@ POLL_INTERVAL = 0.25
 def run_action(spark: SparkSession, action: Callable[[], T], progress: Progress | None = None) -> T:
     """Run an action and return its result. Cancel it if the caller is interrupted."""
     name = f"thinwire-{uuid4().hex}"
-    monitor = RemoteAction(spark, name) if is_remote(spark) else LocalAction(spark, name)
+    monitor = RemoteMonitor(spark, name) if is_remote(spark) else LocalMonitor(spark, name)
     future: Future[T] = Future()
 
     def run() -> None:
@@ -53,8 +53,8 @@ def is_remote(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-class LocalAction:
-    """An action of a session whose driver is this process."""
+class LocalMonitor:
+    """Counts the tasks of an action, and cancels it, in a session whose driver is this process."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self._context = spark.sparkContext
@@ -77,8 +77,8 @@ class LocalAction:
     def end(self) -> None: ...
 
 
-class RemoteAction:
-    """An action of a Spark Connect session, which reports progress to a handler."""
+class RemoteMonitor:
+    """Counts the tasks of an action, and cancels it, in a Spark Connect session, which reports to a handler."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self._spark = spark

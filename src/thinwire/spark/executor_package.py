@@ -33,7 +33,7 @@ def shipped_packages() -> list[str]:
 
 
 def package(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Write `shipped_packages` into a zip file and return its path. Equal contents give the same file name.
+    """Package `shipped_packages` as a zip file and return its path. Equal contents give the same file name.
 
     folder: target folder; by default a temporary one that is removed when the process exits
     """

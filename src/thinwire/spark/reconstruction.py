@@ -39,8 +39,8 @@ def reconstruct(
 
     source: columns that identify a source; order: columns that sort the rows of a source
     properties: columns to fill; by default all others
-    absent: a column with a list of the properties that are absent from a row on
-    buckets: number of parts; a part must fit into memory
+    absent: a column with a list of the properties that become absent at a row, until their next value
+    buckets: number of buckets; a bucket must fit into memory
     """
     fixed = {*source, *order, *([absent] if absent else [])}
     filled = list(properties) if properties is not None else [name for name in partials.columns if name not in fixed]
@@ -68,7 +68,7 @@ def fill_table(
     >>> fill_table(rooms, source=["room"], order=["n"], properties=["t"]).to_pylist()
     [{'room': 'a', 'n': 1, 't': 20.5}, {'room': 'a', 'n': 2, 't': 20.5}, {'room': 'b', 'n': 1, 't': None}]
     """
-    codes = _codes(table, source)
+    codes = _source_codes(table, source)
     order_of_rows = np.lexsort((*(_sortable(table.column(name)) for name in reversed(order)), codes))
     table, codes = table.take(pa.array(order_of_rows)), codes[order_of_rows]
     first = np.ones(len(codes), dtype=np.bool_)
@@ -76,21 +76,22 @@ def fill_table(
     absent_lists = table.column(absent).combine_chunks() if absent else None
     for name in properties:
         column = table.column(name).combine_chunks()
-        has_value = first | column.is_valid().to_numpy(zero_copy_only=False)
+        sets_value = first | column.is_valid().to_numpy(zero_copy_only=False)
         if absent_lists is not None:
-            has_value |= _lists(absent_lists, name)
-        table = table.set_column(table.schema.get_field_index(name), name, column.take(pa.array(_latest(has_value))))
+            sets_value |= _contain(absent_lists, name)  # to null
+        filled = column.take(pa.array(_last_true(sets_value)))
+        table = table.set_column(table.schema.get_field_index(name), name, filled)
     return table
 
 
-def _latest(has_value: Bools) -> Ints:
-    """Return for every row the last row with a value up to it."""
-    latest: Ints = np.maximum.accumulate(np.where(has_value, np.arange(len(has_value)), 0))
-    return latest
+def _last_true(flags: Bools) -> Ints:
+    """Return for every row the index of the last true flag at or before the row."""
+    indexes: Ints = np.maximum.accumulate(np.where(flags, np.arange(len(flags)), 0))
+    return indexes
 
 
-def _codes(table: pa.Table, source: Sequence[str]) -> Ints:
-    """Return the number of the source of every row."""
+def _source_codes(table: pa.Table, source: Sequence[str]) -> Ints:
+    """Return an integer for every row that identifies its source."""
     codes = np.zeros(table.num_rows, dtype=np.int64)
     for name in source:
         column = table.column(name).combine_chunks()
@@ -112,8 +113,8 @@ def _sortable(column: pa.ChunkedArray) -> Any:
     return pc.rank(values, tiebreaker="dense").to_numpy()
 
 
-def _lists(lists: pa.Array, name: str) -> Bools:
-    """Return the rows whose list contains the name."""
+def _contain(lists: pa.Array, name: str) -> Bools:
+    """Return for every list whether it contains the name."""
     rows, names = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists)
     found = np.zeros(len(lists), dtype=np.bool_)
     found[rows[pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)]] = True
@@ -136,6 +137,6 @@ def _check(
             if name not in known:
                 raise ConfigError("the table has no such column", **{what: name}, columns=sorted(known))
     if absent is not None and (absent not in known or partials.schema[absent].dataType != ArrayType(StringType())):
-        raise ConfigError("absent is a column of lists of texts", absent=absent)
+        raise ConfigError("absent must be a column of lists of texts", absent=absent)
     if buckets < 1:
         raise ConfigError("at least one bucket", buckets=buckets)

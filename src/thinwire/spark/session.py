@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-JAVA = 17
-"""oldest supported version"""
+MIN_JAVA = 17
+"""oldest supported version of Java"""
 JAVA_TIMEOUT = 60.0
 _INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install default-jre-headless",
@@ -45,23 +45,23 @@ def java_version() -> int:
     return int(match[1]) if match else 0
 
 
-SPARK = (4, 3)
-"""oldest supported version: Python data sources with admission control"""
+MIN_SPARK = (4, 3)
+"""oldest supported version of Spark: Python data sources with admission control"""
 REMOTE = "sc://"
-ARROW = "-Darrow.enable_null_check_for_get=false"
+JVM_OPTION = "-Darrow.enable_null_check_for_get=false"
 """Spark checks for null itself; a second check in Arrow costs time for every value"""
 
 
 def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | None = None, **conf: Any) -> SparkSession:
     """Return a session on this master (`sc://host:port` for Spark Connect) with the source `thinwire` registered.
 
-    ship: send the packages to the executors; by default if they may run on other machines
+    ship: send thinwire and its extensions to the executors; by default if these may run on other machines
     conf: settings of Spark, such as `**{"spark.sql.shuffle.partitions": 4}`
     """
     check(remote=master.startswith(REMOTE))
     from pyspark.sql import SparkSession
 
-    _configure_workers(master)
+    _set_environment(master)
     builder = SparkSession.builder.appName(app)
     if master.startswith(REMOTE):
         builder = builder.remote(master)
@@ -78,7 +78,7 @@ def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | Non
 
 
 def is_local(master: str) -> bool:
-    """Return whether tasks run on this machine, in the process of the master.
+    """Return whether tasks run in the process of the driver.
 
     >>> is_local("local[2]"), is_local("spark://host:7077")
     (True, False)
@@ -107,23 +107,23 @@ def check(*, remote: bool = False) -> None:
 def check_spark(version: str) -> None:
     """Raise `SparkUnavailable` if this version of Spark is too old."""
     found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if found < SPARK:
-        needed = ".".join(map(str, SPARK))
-        raise SparkUnavailable(
-            f"Spark {needed} or newer is needed: pip install 'thinwire[spark]'", found=version, needed=needed
-        )
+    if found < MIN_SPARK:
+        needed = ".".join(map(str, MIN_SPARK))
+        detail = f"Spark {needed} or newer is needed: pip install 'thinwire[spark]'"
+        raise SparkUnavailable(detail, found=version, needed=needed)
 
 
 def check_java(version: int) -> None:
     """Raise `SparkUnavailable` if this version of Java is too old."""
-    if version < JAVA:
+    if version < MIN_JAVA:
         commands = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
-        advice = next(commands, f"install a JRE {JAVA} or newer and set JAVA_HOME")
-        raise SparkUnavailable(f"Java {JAVA} or newer is needed: {advice}", found=version or "none", needed=JAVA)
+        advice = next(commands, f"install a JRE {MIN_JAVA} or newer and set JAVA_HOME")
+        detail = f"Java {MIN_JAVA} or newer is needed: {advice}"
+        raise SparkUnavailable(detail, found=version or "none", needed=MIN_JAVA)
 
 
-def _configure_workers(master: str) -> None:
-    """Set the Python of the tasks and the address of the driver."""
+def _set_environment(master: str) -> None:
+    """Set the variables of the environment for the Python of the tasks and the address of the driver."""
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers use the first python3 of the PATH
     else:
@@ -136,8 +136,8 @@ def _defaults() -> dict[str, str]:
     """Return settings for less logging and faster Arrow columns."""
     with as_file(files("thinwire.spark") / "log4j2.properties") as path:
         return {
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()} {ARROW}",
-            "spark.executor.defaultJavaOptions": ARROW,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()} {JVM_OPTION}",
+            "spark.executor.defaultJavaOptions": JVM_OPTION,
             "spark.ui.showConsoleProgress": "false",
             "spark.ui.enabled": "false",
         }

@@ -41,7 +41,7 @@ Main = Callable[[], Coroutine[Any, Any, None]]
 class Fault(NamedTuple):
     """One fault. Created by `outage`, `disconnect`, `lose_acknowledgements`, `redeliver`, `pause` and `kill`.
 
-    target: name of the process or client; seconds: until it ends; messages: how many
+    target: name of the process or client; seconds: duration of the fault; messages: number of affected messages
     """
 
     kind: str
@@ -102,20 +102,20 @@ def draw_faults(
     [At(time=7.1, fault=pause('translator', 12.0)), At(time=16.3, fault=lose_acknowledgements(1))]
     """
     random = Random(seed)
-    kinds: list[Callable[[float], Fault]] = [
+    fault_makers: list[Callable[[float], Fault]] = [
         outage,
         lambda duration: lose_acknowledgements(random.randint(1, 3)),
         lambda duration: redeliver(random.randint(1, 20)),
     ]
     if processes:
-        kinds += 2 * [
+        fault_makers += 2 * [
             lambda duration: pause(random.choice(processes), duration),
             lambda duration: kill(random.choice(processes), duration),
         ]
     if names := [*processes, *clients]:
-        kinds.append(lambda duration: disconnect(random.choice(names), duration))
+        fault_makers.append(lambda duration: disconnect(random.choice(names), duration))
     times = sorted(round(random.uniform(0, seconds), 1) for _ in range(count))
-    return [At(time, random.choice(kinds)(random.choice((0.3, 1.0, 3.0, 6.0, 12.0)))) for time in times]
+    return [At(time, random.choice(fault_makers)(random.choice((0.3, 1.0, 3.0, 6.0, 12.0)))) for time in times]
 
 
 class SimulatedProcess:
@@ -172,9 +172,9 @@ class SimulatedProcess:
 
 
 class FaultScript:
-    """Applies faults at their times while it is open, and runs the processes that they concern.
+    """Runs processes, and applies faults to them and to the broker while the script is open.
 
-    server: of the memory broker; faults: when each of them begins
+    server: the memory broker; faults: faults with the times at which they begin
     on_fault: called with each fault when it begins
     """
 

@@ -30,7 +30,7 @@ START = 1_700_000_000.0
 
 
 class PauseSwitch:
-    """Pauses and resumes the tasks that were created in one context, as a stopped process is paused.
+    """Pauses and resumes the tasks of one context, as SIGSTOP and SIGCONT pause and resume a process.
 
     While it is paused, their callbacks and due timers are held back. They run in the same order after `resume`, except
     for those that were cancelled by then.
@@ -38,7 +38,7 @@ class PauseSwitch:
 
     def __init__(self) -> None:
         self.paused = False
-        self.held: list[_SwitchedCallback] = []
+        self.held: list[_PausableCallback] = []
 
     def create_task(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Create a task that this switch controls, with all tasks that it creates."""
@@ -59,7 +59,7 @@ class PauseSwitch:
 _switch: ContextVar[PauseSwitch | None] = ContextVar("_switch", default=None)
 
 
-class _SwitchedCallback:
+class _PausableCallback:
     """A callback that runs unless its switch is paused."""
 
     def __init__(self, switch: PauseSwitch, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
@@ -113,19 +113,19 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        switched = _switch_callback(callback, args, context)
-        if switched is None:
+        pausable = _make_pausable(callback, args, context)
+        if pausable is None:
             return super().call_soon(callback, *args, context=context)
-        switched.handle = super().call_soon(switched, context=context)
-        return switched.handle
+        pausable.handle = super().call_soon(pausable, context=context)
+        return pausable.handle
 
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        switched = _switch_callback(callback, args, context)
-        if switched is None:
+        pausable = _make_pausable(callback, args, context)
+        if pausable is None:
             return super().call_at(when, callback, *args, context=context)
-        switched.handle = handle = super().call_at(when, switched, context=context)
+        pausable.handle = handle = super().call_at(when, pausable, context=context)
         return handle
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
@@ -137,14 +137,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def _switch_callback(
+def _make_pausable(
     callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
-) -> _SwitchedCallback | None:
-    """Return a callback that follows the switch of the context; None if there is no switch."""
+) -> _PausableCallback | None:
+    """Return a callback that the switch of the context pauses; None without a switch or if it is pausable already."""
     switch = _switch.get() if context is None else context.get(_switch)
-    if switch is None or isinstance(callback, _SwitchedCallback):
+    if switch is None or isinstance(callback, _PausableCallback):
         return None
-    return _SwitchedCallback(switch, callback, args)
+    return _PausableCallback(switch, callback, args)
 
 
 class _TimerSelector(selectors.DefaultSelector):

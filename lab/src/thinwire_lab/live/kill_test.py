@@ -294,7 +294,7 @@ class KillTestSystem(LiveSystem):
                 restarted[worker.name] = worker
             progress((number + 1) / kills)
         for worker in restarted.values():
-            await worker.answer(START_TIMEOUT)
+            await worker.read_answer(START_TIMEOUT)
         await asyncio.sleep(1.0)
 
     async def finish(self) -> dict[str, int]:

@@ -109,7 +109,7 @@ class LiveSystem:
         self, role: str, command: str, reply_timeout: float = START_TIMEOUT, /, **arguments: Any
     ) -> list[dict[str, Any]]:
         """Run a command in all workers of a role and return their results."""
-        calls = (worker.ask(reply_timeout, do=command, **arguments) for worker in self.of_role(role))
+        calls = (worker.request(reply_timeout, do=command, **arguments) for worker in self.of_role(role))
         return list(await asyncio.gather(*calls))
 
     async def run_one(

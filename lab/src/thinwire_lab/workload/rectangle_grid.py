@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from thinwire.codec.kernels.jit import compiled, part
 from thinwire.errors import ConfigError
 from thinwire.filters.kernels.rectangle_search import contains
-from thinwire.filters.rectangle_index import BATCH_PAIRS, Distinct, Floats, Numbers, RectangleIndex, distinct
+from thinwire.filters.rectangle_index import BATCH_PAIRS, Floats, Ints, RectangleIndex, find_distinct
 
 
 @part
@@ -110,7 +110,7 @@ class RectangleGrid:
     """
 
     def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        self.distinct: Distinct = distinct(low, high)
+        self.distinct = find_distinct(low, high)
         if not is_supported(self.distinct.low, self.distinct.high):
             raise ConfigError("a grid needs finite sides and few dimensions; use an index", limit=MAX_DIMENSIONS)
         rectangles = self.distinct
@@ -132,7 +132,7 @@ class RectangleGrid:
         """Return the number of distinct rectangles."""
         return len(self._order)
 
-    def match_batches(self, points: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers]]:
+    def match_batches(self, points: NDArray[Any]) -> Iterator[tuple[Ints, Ints]]:
         """Yield indexes of points, ascending, and of the distinct rectangles that contain them, in limited batches."""
         checked = np.ascontiguousarray(points, dtype=np.float64)
         if checked.ndim != 2 or checked.shape[1] != self._low.shape[1]:
@@ -162,14 +162,14 @@ def is_supported(low: NDArray[Any], high: NDArray[Any]) -> bool:
 class _Grid(NamedTuple):
     """One grid: its rectangles sorted by cell, and the start of each cell among them."""
 
-    order: Numbers
+    order: Ints
     origin: Floats
     scale: Floats
-    cells: Numbers
-    starts: Numbers
+    cells: Ints
+    starts: Ints
 
     @classmethod
-    def of(cls, low: Floats, high: Floats, members: Numbers) -> _Grid:
+    def of(cls, low: Floats, high: Floats, members: Ints) -> _Grid:
         corners = low[members]
         origin, extent = corners.min(axis=0), np.ptp(corners, axis=0)
         widest = np.maximum((high[members] - corners).max(axis=0) * CELL_MARGIN, np.finfo(float).tiny)
@@ -184,7 +184,7 @@ class _Grid(NamedTuple):
         return cls(members[order], origin, scale, cells, starts)
 
 
-def _families(low: Floats, high: Floats) -> list[Numbers]:
+def _families(low: Floats, high: Floats) -> list[Ints]:
     """Return the rectangles of each grid, grouped by the powers of two of their sides."""
     if not len(low):
         return []
@@ -201,7 +201,7 @@ def _families(low: Floats, high: Floats) -> list[Numbers]:
     return [np.flatnonzero(target[of] == kind) for kind in np.unique(target)]
 
 
-def _joined(kinds: NDArray[Any], counts: NDArray[Any], extent: Floats) -> Numbers:
+def _joined(kinds: NDArray[Any], counts: NDArray[Any], extent: Floats) -> Ints:
     """Return for each kind of rectangles the kind whose grid it shares: a larger one if its members are few."""
     target, sizes = np.arange(len(kinds)), counts.astype(np.float64)
     grids = len(kinds)

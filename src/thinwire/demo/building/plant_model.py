@@ -70,13 +70,13 @@ def first_state() -> Vector:
 
 
 @njit(cache=True)
-def run(state: Vector, factors: Vector, second: int, numbers: Vector, out: Vector) -> None:
-    """Simulate `len(out)` seconds from `second` of the first day: update `state`, write reported values to `out`.
+def run(state: Vector, factors: Vector, start: int, numbers: Vector, out: Vector) -> None:
+    """Simulate `len(out)` seconds from second `start` of the first day: update `state`, write reported values to `out`.
 
     numbers: one row of random numbers between 0 and 1 per second
     """
     for row in range(len(out)):
-        now = second + row
+        now = start + row
         _weather(state, factors, now % DAY, numbers[row])
         _collectors(state, factors, now)
         _tanks(state, factors)
@@ -93,22 +93,22 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 @njit()
-def _sun_height(second: float, noon: float) -> float:
+def _sun_height(second_of_day: float, noon: float) -> float:
     """Return the height of the sun, 1 at noon, 0 at night: a parabola over a day of 15 hours."""
-    x = (second - noon) / 27_000.0
+    x = (second_of_day - noon) / 27_000.0
     return max(0.0, 1.0 - x * x)
 
 
 @njit()
-def _weather(s: Vector, factors: Vector, second: int, numbers: Vector) -> None:
-    if second == 0:
+def _weather(s: Vector, factors: Vector, second_of_day: int, numbers: Vector) -> None:
+    if second_of_day == 0:
         s[Hidden.HAZE] = 0.5 + 0.5 * numbers[RandomNumber.CLOUD_DEPTH]
     if numbers[RandomNumber.CLOUD] < 0.0015:
         clear = numbers[RandomNumber.CLOUD_DEPTH] < s[Hidden.HAZE] * factors[Factor.WEATHER] - 0.3
         s[Hidden.CLOUD_TARGET] = 1.0 if clear else 0.3 + 0.7 * numbers[RandomNumber.CLOUD_DEPTH]
     s[Hidden.CLOUD] += 0.03 * (s[Hidden.CLOUD_TARGET] - s[Hidden.CLOUD])
-    s[Signal.IRRADIANCE] = 940.0 * _sun_height(second, 43_200.0) * s[Hidden.HAZE] * s[Hidden.CLOUD]
-    target = 13.0 + 10.0 * s[Hidden.HAZE] * _sun_height(second, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
+    s[Signal.IRRADIANCE] = 940.0 * _sun_height(second_of_day, 43_200.0) * s[Hidden.HAZE] * s[Hidden.CLOUD]
+    target = 13.0 + 10.0 * s[Hidden.HAZE] * _sun_height(second_of_day, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
     s[Signal.OUTDOOR] += (target - s[Signal.OUTDOOR]) / 3_600.0
 
 
@@ -201,7 +201,7 @@ def _set_chiller_mode(s: Vector, mode: float, seconds: float) -> None:
 
 @njit()
 def _circuits(s: Vector, now: int) -> None:
-    """Drive, recooling and chilled water. A fresh bed absorbs much heat, then less and less."""
+    """Drive, recooling and chilled water. Temperatures approach the values of the current mode exponentially."""
     running = s[Status.CHILLER_MODE] != OFF
     recovering = s[Status.CHILLER_MODE] == HEAT_RECOVERY
     recooler_air = s[Signal.OUTDOOR] + 2.0
@@ -234,10 +234,10 @@ def _set_speeds(s: Vector, running: bool, now: int) -> None:
 
 
 @njit()
-def _rooms(s: Vector, factors: Vector, second: int, now: int, numbers: Vector) -> None:
+def _rooms(s: Vector, factors: Vector, second_of_day: int, now: int, numbers: Vector) -> None:
     """Sun and people heat the rooms, chilled ceilings cool two of them, the atrium follows the weather."""
     if now % 5_400 == 0:
-        teaching = 28_000 < second < 64_000
+        teaching = 28_000 < second_of_day < 64_000
         s[Hidden.OCCUPIED] = 1.0 if teaching and numbers[RandomNumber.PEOPLE] < 0.7 else 0.0
     load = 0.0
     office = (Signal.OFFICE, Signal.OFFICE_VALVE, 0.3)

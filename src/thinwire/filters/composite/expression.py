@@ -1,6 +1,6 @@
 """Syntax tree of watch expressions: terms joined by `and` and `or`.
 
-`And` and `Or` are generic: they hold terms here and, after `resolve`, predicates in ticks.
+`And` and `Or` are generic: parsed expressions consist of terms, conditions (`condition.py`) of predicates on ticks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ L = TypeVar("L")
 R = TypeVar("R")
 
 ThresholdUnit = Literal["unit", "value", "range"]
-"""a threshold is in the unit of the property, a share of the value delivered last, or a share of the declared range"""
+"""the unit of the property, a share of the value delivered last, or a share of the declared range"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Or(Generic[L]):
 _EXACT = Context(prec=1_000)
 """more digits than a threshold can have"""
 
-Formula = Union[L, And[L], Or[L]]  # noqa: UP007 - a recursive generic alias is no `X | Y` before Python 3.12
+Formula = Union[L, And[L], Or[L]]  # noqa: UP007 - before Python 3.12, `X | Y` cannot be recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Threshold:
 class Term:
     """`topic[source].property +- threshold`, as written.
 
-    path: the topic; without brackets, topic and property joined by dots
-    source: names and values of dimensions, the name None if only one value is given; None without brackets
-    property: the path after the brackets, None without them
-    offset: of the term in the text; not compared
+    path: the topic; in a term without brackets, `topic.property`
+    source: (name, value) of each dimension, or one (None, value); None for a term without brackets
+    property: the path after the brackets; None for a term without brackets
+    offset: start of the term in the text; ignored by ==
     """
 
     path: str
@@ -79,17 +79,17 @@ class Expression:
 
 
 def fold(
-    formula: Formula[L], leaf: Callable[[L], R], every: Callable[[tuple[R, ...]], R], any_: Callable[[tuple[R, ...]], R]
+    formula: Formula[L], leaf: Callable[[L], R], and_: Callable[[tuple[R, ...]], R], or_: Callable[[tuple[R, ...]], R]
 ) -> R:
-    """Compute a value of a formula bottom-up.
+    """Compute a value of a formula bottom-up: `leaf` of its terms, `and_` and `or_` of the values of their parts.
 
-    >>> fold(And((1, Or((2, 3)))), leaf=lambda n: 1, every=sum, any_=max)
+    >>> fold(And((1, Or((2, 3)))), leaf=lambda n: 1, and_=sum, or_=max)
     2
     """
     if isinstance(formula, And | Or):
         parts: tuple[Any, ...] = formula.parts
-        results = tuple(fold(part, leaf, every, any_) for part in parts)
-        return every(results) if isinstance(formula, And) else any_(results)
+        results = tuple(fold(part, leaf, and_, or_) for part in parts)
+        return and_(results) if isinstance(formula, And) else or_(results)
     return leaf(formula)
 
 
@@ -108,7 +108,7 @@ def format_formula(formula: Formula[Term]) -> str:
 
 
 def format_decimal(amount: Fraction) -> str:
-    """Return a fraction whose denominator divides a power of ten in plain digits.
+    """Return a fraction as a decimal number without an exponent. Its denominator must divide a power of ten.
 
     >>> format_decimal(Fraction(1, 8)), format_decimal(Fraction(20))
     ('0.125', '20')

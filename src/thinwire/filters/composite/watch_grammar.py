@@ -37,7 +37,7 @@ GRAMMAR = Grammar(
         |(?P<symbol>\+-|\+/-|±|[()\[\],=%])""",
         re.VERBOSE,
     ),
-    word="bare",
+    keyword_kind="bare",
     synonyms={"+/-": "+-", "±": "+-"},
     hints={"!": "there is no 'not'"},
     default_hint="names with other characters need quotes",

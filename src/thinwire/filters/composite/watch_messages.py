@@ -26,8 +26,8 @@ class WatchState:
     held: delivered values, which the subscriber holds
     latest: latest values, with the event of each
     positions: of the feeds
-    settled: the last processed event of each source
-    frontier: the last event processed in order
+    settled: the last processed event of each source, late ones included
+    frontier: the last event in the order that was processed; events before it are late
 
     >>> message = WatchMessage("4f", 1, order=Order(7), held={0: 12}, latest={0: (12, Order(7))})
     >>> state = WatchState("4f").advance(message)
@@ -72,10 +72,9 @@ class WatchState:
 
 @dataclass(frozen=True)
 class WatchMessage(WatchState):
-    """One message of the log of a watch: a notification, if there is one, and the parts of the state that changed.
+    """One message of the log of a watch: a notification, if there is one, and the changed parts of the state.
 
-    order, late: of the notification; order is None in a message that only stores positions
-    conjuncts: those that were true
+    order, late, conjuncts: as in `Delivery`; order is None in a message without a notification
     """
 
     order: Order | None = None
@@ -104,14 +103,14 @@ def to_document(message: WatchMessage) -> dict[str, Any]:
     document: dict[str, Any] = {
         "watch": message.watch,
         "number": message.number,
-        "order": _plain(message.order),
+        "order": _order_fields(message.order),
         "late": message.late,
         "conjuncts": list(message.conjuncts),
         "held": [[index, value] for index, value in message.held.items()],
         "latest": [[index, value, list(order)] for index, (value, order) in message.latest.items()],
         "positions": [[*feed, *position] for feed, position in message.positions.items()],
         "settled": [list(order) for order in message.settled.values()],
-        "frontier": _plain(message.frontier),
+        "frontier": _order_fields(message.frontier),
     }
     return {name: value for name, value in document.items() if value or name == "number"}
 
@@ -129,22 +128,22 @@ def _message(document: Mapping[str, Any]) -> WatchMessage:
     return WatchMessage(
         _text(document["watch"]),
         _whole(document["number"]),
-        order=_optional(document.get("order")),
+        order=_optional_order(document.get("order")),
         late=bool(document.get("late")),
         conjuncts=tuple(_whole(index) for index in _items(document, "conjuncts")),
         held={_whole(index): _whole(value) for index, value in _items(document, "held")},
         latest={_whole(index): (_whole(value), _order(order)) for index, value, order in _items(document, "latest")},
         positions=dict(_position(*fields) for fields in _items(document, "positions")),
         settled={(order.feed, order.source): order for order in settled},
-        frontier=_optional(document.get("frontier")),
+        frontier=_optional_order(document.get("frontier")),
     )
 
 
-def _plain(order: Order | None) -> list[Any] | None:
+def _order_fields(order: Order | None) -> list[Any] | None:
     return None if order is None else list(order)
 
 
-def _optional(fields: Any) -> Order | None:
+def _optional_order(fields: Any) -> Order | None:
     return None if fields is None else _order(fields)
 
 
@@ -153,8 +152,8 @@ def _order(fields: Any) -> Order:
     return Order(_whole(time), _text(topic), _text(publisher), _whole(incarnation), _whole(ordinal), _text(source))
 
 
-def _position(topic: Any, publisher: Any, offset: Any, complete: Any) -> tuple[WatchInput, FeedPosition]:
-    position = FeedPosition(*(None if number is None else _whole(number) for number in (offset, complete)))
+def _position(topic: Any, publisher: Any, offset: Any, watermark: Any) -> tuple[WatchInput, FeedPosition]:
+    position = FeedPosition(*(None if number is None else _whole(number) for number in (offset, watermark)))
     return WatchInput(_text(topic), _text(publisher)), position
 
 

@@ -44,14 +44,14 @@ def lowest_bit(mask: int) -> int:
 
 
 @part
-def summarise_block(low: Any, high: Any, block: int, into: int) -> None:
-    """Compute the summary of a block."""
-    most, least = low[block], high[block]
+def summarise_block(low: Any, high: Any, block: int, summary: int) -> None:
+    """Compute the summary of the block that starts at `block`, and write it to row `summary`."""
+    highest_low, lowest_high = low[block], high[block]
     for j in range(1, BLOCK):
-        most = max(most, low[block + j])
-        least = min(least, high[block + j])
-    low[into] = most
-    high[into] = least
+        highest_low = max(highest_low, low[block + j])
+        lowest_high = min(lowest_high, high[block + j])
+    low[summary] = highest_low
+    high[summary] = lowest_high
 
 
 @compiled
@@ -65,7 +65,7 @@ def build(low: Any, high: Any, starts: Any) -> None:
 
 @part
 def descend(low: Any, high: Any, starts: Any, found: Any, counts: Any, x: int) -> None:
-    """Find the blocks hit by x, level by level; the list of a level starts in `found` at the start of the level."""
+    """Find the blocks with an interval that does not contain x; write those of a level to `found` at its start."""
     top = len(starts) - 2
     found[starts[top]] = 0
     counts[top] = 1
@@ -86,7 +86,7 @@ def descend(low: Any, high: Any, starts: Any, found: Any, counts: Any, x: int) -
 def outside(low: Any, high: Any, starts: Any, x: int, found: Any, counts: Any, rows: Any) -> int:
     """Write the rows of the intervals that do not contain x to `rows`, ascending; return their number.
 
-    found, counts, rows: scratch arrays, at least as large as the table
+    found, counts: scratch arrays; found, rows: at least as large as the table
     """
     root = starts[-2]
     if low[root] <= x <= high[root]:

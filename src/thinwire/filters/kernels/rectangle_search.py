@@ -41,32 +41,32 @@ def contains(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
 
 
 @compiled
-def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, events: Any, found: Any) -> int:
-    """Write pairs of points and rectangles, starting at point `next_point[0]`; return their number.
+def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, matched: Any, rectangles: Any) -> int:
+    """Write pairs to `matched` (points) and `rectangles`, starting at point `next_point[0]`; return their number.
 
     Stops before a point if its pairs might not fit; a point can match all rectangles. Sets `next_point[0]`.
     """
-    count, rectangles, levels = 0, starts[1], starts.size - 1
-    boxes = np.empty(FANOUT * DEPTH, dtype=np.int64)
-    levels_of = np.empty(FANOUT * DEPTH, dtype=np.int64)
+    count, max_matches, levels = 0, starts[1], starts.size - 1
+    stack = np.empty(FANOUT * DEPTH, dtype=np.int64)
+    stack_levels = np.empty(FANOUT * DEPTH, dtype=np.int64)
     point = next_point[0]
-    while point < points.shape[0] and count + rectangles <= events.size:
+    while point < points.shape[0] and count + max_matches <= matched.size:
         top = 0
         for box in range(starts[levels - 1], starts[levels]):
-            boxes[top], levels_of[top] = box, levels - 1
+            stack[top], stack_levels[top] = box, levels - 1
             top += 1
         while top > 0:
             top -= 1
-            box, level = boxes[top], levels_of[top]
+            box, level = stack[top], stack_levels[top]
             if not contains(low, high, box, points, point):
                 continue
             if level == 0:
-                events[count], found[count] = point, box
+                matched[count], rectangles[count] = point, box
                 count += 1
                 continue
             first = starts[level - 1] + FANOUT * (box - starts[level])
             for child in range(min(first + FANOUT, starts[level]) - 1, first - 1, -1):
-                boxes[top], levels_of[top] = child, level - 1
+                stack[top], stack_levels[top] = child, level - 1
                 top += 1
         point += 1
     next_point[0] = point

@@ -59,7 +59,7 @@ _KINDS: dict[Kind, str] = {
 _LITERALS = {"number": "a number", "text": "a text in single quotes", "boolean": "true or false"}
 
 
-class Mention(NamedTuple):
+class Comparison(NamedTuple):
     """A property and a value that it is compared with.
 
     name_offset, value_offset: where they are in the text of the predicate
@@ -82,7 +82,7 @@ class WherePredicate:
 
     text: str = field(compare=False)
     cases: tuple[Case, ...] = field(compare=False)
-    mentions: tuple[Mention, ...] = field(compare=False, repr=False)
+    comparisons: tuple[Comparison, ...] = field(compare=False, repr=False)
     canonical: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,14 +104,14 @@ class WherePredicate:
 
     def check(self, schema: Schema) -> None:
         """Raise `ExpressionError` with the position of a comparison that the schema does not allow."""
-        for mention in self.mentions:
-            p = self._property(schema, mention)
-            expected = self._compared_kind(p, mention)
-            if _kind_of(mention.value) != expected:
+        for comparison in self.comparisons:
+            p = self._property(schema, comparison)
+            expected = self._compared_kind(p, comparison)
+            if _kind_of(comparison.value) != expected:
                 detail = f"{p.name} is of kind {p.kind.value}: compare it with {_LITERALS[expected]}"
-                raise ExpressionError.at(self.text, mention.value_offset, detail, property=p.name)
+                raise ExpressionError.at(self.text, comparison.value_offset, detail, property=p.name)
             if p.kind is Kind.ENUM:
-                self._check_member(p, mention)
+                self._check_member(p, comparison)
 
     def check_tolerances(self, tolerance: Mapping[str, Any]) -> None:
         """Raise `DemandError` for a tolerance of a property of the predicate; such properties are sent exactly."""
@@ -120,34 +120,34 @@ class WherePredicate:
                 detail = "a property in `where` is sent exactly: leave its tolerance out"
                 raise DemandError(detail, property=name, tolerance=tolerance[name])
 
-    def _property(self, schema: Schema, mention: Mention) -> Property:
-        if mention.name not in schema:
+    def _property(self, schema: Schema, comparison: Comparison) -> Property:
+        if comparison.name not in schema:
             known = sorted(p.name for p in schema if not p.confidential)
-            facts = {"property": mention.name, "choose_from": known}
-            raise UnknownName.at(self.text, mention.name_offset, "no such property", **facts)
-        p = schema[mention.name]
+            facts = {"property": comparison.name, "choose_from": known}
+            raise UnknownName.at(self.text, comparison.name_offset, "no such property", **facts)
+        p = schema[comparison.name]
         if p.confidential:
-            raise self._error(mention, "a confidential property never leaves its publisher")
+            raise self._error(comparison, "a confidential property never leaves its publisher")
         if p.static:
-            raise self._error(mention, "a static property is stored once, not in events: select sources instead")
+            raise self._error(comparison, "a static property is stored once, not in events: select sources instead")
         return p
 
-    def _compared_kind(self, p: Property, mention: Mention) -> str:
+    def _compared_kind(self, p: Property, comparison: Comparison) -> str:
         if p.kind is Kind.TIMESTAMP and p.form in (None, "epoch"):
             return "number"
         if p.kind not in _KINDS:
-            raise self._error(mention, f"values of kind {p.kind.value} cannot be compared here")
+            raise self._error(comparison, f"values of kind {p.kind.value} cannot be compared here")
         return _KINDS[p.kind]
 
-    def _check_member(self, p: Property, mention: Mention) -> None:
-        if mention.ordered:
-            raise self._error(mention, "members of an enum have no order: use = != or in")
-        if p.closed and mention.value not in p.members:
+    def _check_member(self, p: Property, comparison: Comparison) -> None:
+        if comparison.ordered:
+            raise self._error(comparison, "members of an enum have no order: use = != or in")
+        if p.closed and comparison.value not in p.members:
             facts = {"property": p.name, "choose_from": list(p.members)}
-            raise UnknownName.at(self.text, mention.value_offset, "no such member", found=mention.value, **facts)
+            raise UnknownName.at(self.text, comparison.value_offset, "no such member", found=comparison.value, **facts)
 
-    def _error(self, mention: Mention, detail: str) -> ExpressionError:
-        return ExpressionError.at(self.text, mention.name_offset, detail, property=mention.name)
+    def _error(self, comparison: Comparison, detail: str) -> ExpressionError:
+        return ExpressionError.at(self.text, comparison.name_offset, detail, property=comparison.name)
 
 
 def intersect_cases(some: Sequence[Case], others: Sequence[Case]) -> list[Case]:

@@ -35,7 +35,7 @@ MIN_INDEXED = 16
 REBUILD_COST = 8
 """tests of an unindexed case that cost as much as indexing one case"""
 
-Column = Callable[[Sequence[Mapping[str, Any]]], list[float] | NDArray[np.float64]]
+CoordinateReader = Callable[[Sequence[Mapping[str, Any]]], list[float] | NDArray[np.float64]]
 Match = tuple[int, int]
 """index of an event, number of a predicate that it matches"""
 MatchColumns = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -52,8 +52,8 @@ class CaseGroup:
         self._cases: dict[int, list[Case]] = {}
         self._unindexed: dict[int, list[EventTest]] = {}
         self._index: RectangleIndex | None = None
-        self._numbers = self._starts = np.zeros(0, dtype=np.int64)
-        self._columns: list[Column] = []
+        self._numbers_by_rectangle = self._rectangle_starts = np.zeros(0, dtype=np.int64)
+        self._coordinate_readers: list[CoordinateReader] = []
         self._removed = self._tested = 0
 
     def __bool__(self) -> bool:
@@ -67,7 +67,7 @@ class CaseGroup:
     def remove(self, number: int) -> None:
         """Remove the cases of a predicate."""
         if self._cases.pop(number, None) is not None and self._unindexed.pop(number, None) is None:
-            self._removed += 1
+            self._removed += 1  # its rectangles stay in the index until it is rebuilt
 
     def match(self, events: Sequence[Mapping[str, Any]]) -> tuple[list[Match], MatchColumns | None]:
         """Return the matches of unindexed cases and those of the index.
@@ -89,14 +89,14 @@ class CaseGroup:
 
     def _search_index(self, events: Sequence[Mapping[str, Any]]) -> MatchColumns:
         assert self._index is not None
-        points = np.column_stack([column(events) for column in self._columns])
+        points = np.column_stack([read(events) for read in self._coordinate_readers])
         event_indexes, rectangles = self._index.match(points)
-        first, count = self._starts[rectangles], self._index.distinct.multiplicity[rectangles]
+        first, count = self._rectangle_starts[rectangles], self._index.distinct.multiplicity[rectangles]
         if not len(count) or count.max() == 1:
-            return event_indexes, self._numbers[first]
-        before = np.repeat(np.cumsum(count) - count, count)
-        slots = np.repeat(first, count) + np.arange(count.sum()) - before
-        return np.repeat(event_indexes, count), self._numbers[slots]
+            return event_indexes, self._numbers_by_rectangle[first]
+        run_starts = np.repeat(np.cumsum(count) - count, count)
+        indexes = np.repeat(first, count) + np.arange(count.sum()) - run_starts
+        return np.repeat(event_indexes, count), self._numbers_by_rectangle[indexes]
 
     def _needs_rebuild(self) -> bool:
         if self._removed > max(MIN_INDEXED, len(self._cases)):
@@ -107,20 +107,20 @@ class CaseGroup:
         """Build the index of all cases."""
         from thinwire.filters.rectangle_index import RectangleIndex
 
-        cases = [case for several in self._cases.values() for case in several]
+        cases = [case for own_cases in self._cases.values() for case in own_cases]
         ranks = {name: self._ranks(name, cases) for name in self.names}
-        corners, numbers = list[tuple[tuple[float, float], ...]](), list[int]()
-        for number, several in self._cases.items():
-            for case in several:
-                rectangles = list(product(*(closed_intervals(case[name], ranks[name]) for name in self.names)))
-                corners += rectangles
-                numbers += [number] * len(rectangles)
-        ends = np.array(corners, dtype=np.float64).reshape(len(corners), len(self.names), 2)
+        rectangles, numbers = list[tuple[tuple[float, float], ...]](), list[int]()
+        for number, own_cases in self._cases.items():
+            for case in own_cases:
+                own_rectangles = list(product(*(closed_intervals(case[name], ranks[name]) for name in self.names)))
+                rectangles += own_rectangles
+                numbers += [number] * len(own_rectangles)
+        ends = np.array(rectangles, dtype=np.float64).reshape(len(rectangles), len(self.names), 2)
         self._index = RectangleIndex(ends[:, :, 0], ends[:, :, 1])
-        order = np.argsort(self._index.distinct.of, kind="stable")
-        self._numbers = np.array(numbers, dtype=np.int64)[order]
-        self._starts = np.cumsum(self._index.distinct.multiplicity) - self._index.distinct.multiplicity
-        self._columns = [_coordinates(name, ranks[name]) for name in self.names]
+        order = np.argsort(self._index.distinct.row_of, kind="stable")
+        self._numbers_by_rectangle = np.array(numbers, dtype=np.int64)[order]
+        self._rectangle_starts = np.cumsum(self._index.distinct.multiplicity) - self._index.distinct.multiplicity
+        self._coordinate_readers = [_coordinate_reader(name, ranks[name]) for name in self.names]
         self._unindexed = {}
         self._removed = self._tested = 0
 
@@ -130,21 +130,21 @@ class CaseGroup:
         sets = [case[name] for case in cases if case[name].kind == "text"]
         if not sets:
             return None
-        return TextRanks(cut[1] for values in sets for span in values.spans for cut in span if not cut[0])
+        return TextRanks(text for values in sets for span in values.spans for infinity, text, _ in span if not infinity)
 
 
-def _coordinates(name: str, ranks: TextRanks | None) -> Column:
+def _coordinate_reader(name: str, ranks: TextRanks | None) -> CoordinateReader:
     """Return a function from events to coordinates; NaN where the value is absent."""
     value_of = value_getter(name)
     if ranks is not None:
         rank = ranks.rank
         return lambda events: [rank(value_of(event)) for event in events]
     if "." not in name:
-        return lambda events: _numbers([event.get(name) for event in events])
-    return lambda events: _numbers([value_of(event) for event in events])
+        return lambda events: _to_floats([event.get(name) for event in events])
+    return lambda events: _to_floats([value_of(event) for event in events])
 
 
-def _numbers(values: list[Any]) -> NDArray[np.float64]:
+def _to_floats(values: list[Any]) -> NDArray[np.float64]:
     if not {*map(type, values)} <= _PLAIN_TYPES:
         values = [float(value) if isinstance(value, NUMBERS) else None for value in values]
     return np.array(values, dtype=np.float64)
@@ -214,8 +214,8 @@ class PredicateIndex(Generic[T]):
     def match(self, events: Sequence[Mapping[str, Any]]) -> list[list[T]]:
         """Return the matching subscribers of each event, ordered by the first use of their predicates."""
         results = [group.match(events) for group in self._groups.values()]
-        matches = [match for several, _ in results for match in several]
-        columns = [several for _, several in results if several is not None]
+        matches = [match for unindexed, _ in results for match in unindexed]
+        columns = [indexed for _, indexed in results if indexed is not None]
         unique = self._merge(matches, columns) if columns else sorted({*matches})
         found = list[list[T]]([] for _ in events)
         for index, number in unique:

@@ -8,8 +8,8 @@ symbol    := "=" | "!=" | "<" | "<=" | ">" | ">="
 value     := number | 'text' | true | false
 
 Conditions are joined by `or`, `and`, `not` and parentheses (`ExpressionParser`). `not` is applied to the conditions,
-so that the result is a disjunction of conjunctions of value sets. Texts are in single quotes, a quote inside a text is
-doubled. Names with characters other than letters, digits and `_ . : / @ -` are in double quotes.
+so that the result is a disjunction of cases: conjunctions of value sets. Texts are in single quotes, a quote inside a
+text is doubled. Names with characters other than letters, digits and `_ . : / @ -` are in double quotes.
 
 >>> [(token.kind, token.text) for token in GRAMMAR.tokenize("price<=-1.5 and \\"a b\\" = 'it''s'")][:4]
 [('word', 'price'), ('<=', '<='), ('number', '-1.5'), ('word', 'and')]
@@ -29,7 +29,7 @@ from thinwire.errors import ExpressionError, ExpressionTooLarge
 from thinwire.filters.expression_parser import ExpressionParser, Grammar, Token
 from thinwire.filters.where.predicate import (
     Case,
-    Mention,
+    Comparison,
     WherePredicate,
     count_rectangles,
     intersect_cases,
@@ -39,11 +39,11 @@ from thinwire.filters.where.value_sets import KEYWORDS, ComparedKind, Values, ab
 
 MAX_LENGTH = 4_096
 MAX_CONDITIONS = 256
-"""values that a predicate may compare with"""
+"""each value of an `in` and each end of a `between` counts as a condition"""
 MAX_DEPTH = 32
 MAX_CASES = 64
 MAX_CASE_PAIRS = 4 * MAX_CASES
-"""cases of a conjunction before they are simplified; simplifying compares all pairs"""
+"""pairs of cases that one `and` may combine; simplifying compares all results"""
 MAX_RECTANGLES = 1_024
 """rectangles that the cases of a predicate may contribute to an index"""
 
@@ -57,7 +57,7 @@ GRAMMAR = Grammar(
         |(?P<symbol><=|>=|!=|<>|==|[<>=(),])""",
         re.VERBOSE,
     ),
-    word="word",
+    keyword_kind="word",
     synonyms={"<>": "!=", "==": "="},
     hints={"!": "write 'not', or '!='"},
     default_hint="names with other characters need double quotes, texts single quotes",
@@ -96,7 +96,7 @@ def parse_where(text: str) -> WherePredicate:
     if rectangles > MAX_RECTANGLES:
         detail = "`or`, `in` and `not` multiply: the predicate has too many rectangles"
         raise ExpressionTooLarge.at(text, 0, detail, rectangles=rectangles, limit=MAX_RECTANGLES)
-    where = WherePredicate(text, tuple(cases), tuple(parser.mentions))
+    where = WherePredicate(text, tuple(cases), tuple(parser.comparisons))
     if where.canonical != text and (len(cases) > 1 or len(where.canonical) > MAX_LENGTH):
         _check_canonical(where)
     return where
@@ -114,12 +114,12 @@ def _check_canonical(where: WherePredicate) -> None:
 class _WhereParser(ExpressionParser[list[Case]]):
     """Parser of predicates to cases.
 
-    mentions: every value that a property is compared with, in the order of the text
+    comparisons: every value that a property is compared with, in the order of the text
     """
 
     def __init__(self, text: str) -> None:
         super().__init__(text, GRAMMAR, max_depth=MAX_DEPTH, allow_not=True)
-        self.mentions: list[Mention] = []
+        self.comparisons: list[Comparison] = []
         self._kinds: dict[str, ComparedKind] = {}
 
     def parse_term(self, negated: bool) -> list[Case]:
@@ -139,13 +139,13 @@ class _WhereParser(ExpressionParser[list[Case]]):
         return [{name.text: values}] if values else []
 
     def combine(self, operator: str, operands: Sequence[list[Case]], start: Token, negated: bool) -> list[Case]:
-        if (operator == "or") != negated:
-            return self._limited(start, simplify_cases([case for cases in operands for case in cases]))
+        if (operator == "or") != negated:  # a negated `and` is the `or` of its negated operands
+            return self._check_count(start, simplify_cases([case for cases in operands for case in cases]))
         cases, *others = operands
         for other in others:
             if len(cases) * len(other) > MAX_CASE_PAIRS:
                 raise self._too_many_cases(start, len(cases) * len(other))
-            cases = self._limited(start, intersect_cases(cases, other))
+            cases = self._check_count(start, intersect_cases(cases, other))
         return cases
 
     def _parse_comparison(self, name: Token) -> Values:
@@ -162,7 +162,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
             raise self.error("'and' is expected")
         high = self._parse_value(name, ordered=True)
         if low > high:
-            raise ExpressionError.at(self.text, first.start, "the lower end of the range comes first", found=first.text)
+            raise ExpressionError.at(self.text, first.start, "the range ends before it starts", found=first.text)
         kind = self._kinds[name.text]
         return _COMPARISONS[">="](kind, low).intersect(_COMPARISONS["<="](kind, high))
 
@@ -198,9 +198,9 @@ class _WhereParser(ExpressionParser[list[Case]]):
         if ordered and kind == "boolean":
             raise self.error("true and false have no order: use = or !=")
         self.take()
-        if len(self.mentions) == MAX_CONDITIONS:
+        if len(self.comparisons) == MAX_CONDITIONS:
             raise self.error("too many conditions", ExpressionTooLarge, limit=MAX_CONDITIONS)
-        self.mentions.append(Mention(name.text, name.start, value, token.start, ordered))
+        self.comparisons.append(Comparison(name.text, name.start, value, token.start, ordered))
         return value
 
     def _read_value(self, token: Token) -> tuple[ComparedKind, Any]:
@@ -216,7 +216,7 @@ class _WhereParser(ExpressionParser[list[Case]]):
         hint = ": a text needs single quotes" if token.kind in ("word", "name") else ""
         raise self.error(f"a value is expected{hint}")
 
-    def _limited(self, start: Token, cases: list[Case]) -> list[Case]:
+    def _check_count(self, start: Token, cases: list[Case]) -> list[Case]:
         if len(cases) > MAX_CASES:
             raise self._too_many_cases(start, len(cases))
         return cases

@@ -60,18 +60,18 @@ def add_line_numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     >>> [batch.column("line").to_pylist() for batch in add_line_numbers(iter([pa.RecordBatch.from_pydict(lines)]))]
     [[1, 2, 1]]
     """
-    last, line = None, 0
+    previous, line = None, 0
     for batch in batches:
         numbers = []
         for location in zip(batch.column("file").to_pylist(), batch.column("block").to_pylist(), strict=True):
-            line = line + 1 if location == last else 1
-            last = location
+            line = line + 1 if location == previous else 1
+            previous = location
             numbers.append(line)
         yield batch.append_column("line", pa.array(numbers, pa.int64()))
 
 
 def number_in_files(frame: DataFrame) -> DataFrame:
-    """Return the rows with line numbers in files instead of blocks."""
+    """Return the rows with line numbers in files instead of blocks, as if each file were one block."""
     before = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     blocks = frame.groupBy("file", "block").agg(F.max("line").alias("lines"))
     starts = blocks.select("file", "block", F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("start"))

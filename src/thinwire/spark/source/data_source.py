@@ -1,7 +1,7 @@
 """The Spark data source `thinwire`: batch and stream readers, and the entry point of the writers.
 
-An offset of a stream is an object by topic: the next message to read and the identity of its log. The checkpoint of the
-query is the only record of progress; nothing is acknowledged to the broker.
+An offset of a stream is a JSON object with an entry for each topic: the next message to read and the identity of its
+log. The checkpoint of the query is the only record of progress; nothing is acknowledged to the broker.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _read_events(
         states.put(part.output_state, state)
     if part.obsolete_state:
         states.delete(part.obsolete_state)
-    states.log_counts(repr(part), table.counts)
+    states.append_counts(repr(part), table.counts)
 
 
 class BatchReader(DataSourceReader):
@@ -129,9 +129,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConfigError("a stream has no end: remove the option, or use spark.read", option="endingOffsets")
         self.options = options
         self._schema = arrow_of(schema)
-        self._run = token_hex(8)
+        self._run_id = token_hex(8)
         self._target: dict[str, Position] | None = None
-        self._before: dict[str, int] = {}
+        self._previous_starts: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # A connection cannot be sent to another process.
@@ -159,14 +159,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """Return the end of the next batch."""
-        before, end = decode_positions(start), self._target or self._ends()
-        self._check_logs(before, end)
-        if end != before:
+        starts, ends = decode_positions(start), self._target or self._ends()
+        self._check_logs(starts, ends)
+        if ends != starts:
             self._check_schemas()
-        first = self._first_offsets(before, end)
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        reached = limit_batch(first, {topic: at.offset for topic, at in end.items()}, most)
-        positions = {topic: Position(reached[topic], log_id=at.log_id) for topic, at in end.items()}
+        first = self._first_offsets(starts, ends)
+        max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        offsets = limit_batch(first, {topic: end.offset for topic, end in ends.items()}, max_messages)
+        positions = {topic: Position(offsets[topic], log_id=end.log_id) for topic, end in ends.items()}
         return {**start, **encode_positions(positions)}
 
     def reportLatestOffset(self) -> Offsets:
@@ -179,8 +179,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """Return the partitions of a batch. The first one of a topic continues with the state after the last batch."""
-        before, ends = decode_positions(start), decode_positions(end)
-        partitions = plan_partitions(self._source, self.options, self._first_offsets(before, ends), ends)
+        starts, ends = decode_positions(start), decode_positions(end)
+        partitions = plan_partitions(self._source, self.options, self._first_offsets(starts, ends), ends)
         if self.options.columns == "events":
             self._name_states(partitions)
         return partitions
@@ -194,8 +194,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark does not commit the last batch of a run, and the checkpoint has the offsets."""
 
     def stop(self) -> None:
-        """Delete the states of this run. Spark does not always call it, therefore `delete_stale`."""
-        StateSpool(self.options.state_location).delete_run(self._run)
+        """Delete the states of this run. Spark may not call this; `delete_stale` then deletes them later."""
+        StateSpool(self.options.state_location).delete_run(self._run_id)
         source = self.__dict__.pop("_source", None)
         if source is not None:
             source.close()
@@ -204,42 +204,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         by_topic: dict[str, list[ReadPartition]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic, []).append(partition)
-        for topic, (*_, last) in by_topic.items():
-            first = by_topic[topic][0]
-            first.input_state = self._state_name(topic, first.first)
-            last.output_state = self._state_name(topic, last.last + 1)
-            before = self._before.get(topic, first.first)
-            if before != first.first:  # the batch before is complete, its input is not needed again
-                last.obsolete_state = self._state_name(topic, before)
-            self._before[topic] = first.first
+        for topic, batch in by_topic.items():
+            start, end = batch[0].first, batch[-1].last + 1
+            batch[0].input_state = self._state_name(topic, start)
+            batch[-1].output_state = self._state_name(topic, end)
+            previous_start = self._previous_starts.get(topic, start)
+            if previous_start != start:  # the previous batch is complete, its input state is not needed again
+                batch[-1].obsolete_state = self._state_name(topic, previous_start)
+            self._previous_starts[topic] = start
 
     def _state_name(self, topic: str, offset: int) -> str:
-        return f"{self._run}-{topic}-{offset}"
+        return f"{self._run_id}-{topic}-{offset}"
 
-    def _first_offsets(self, before: dict[str, Position], ends: dict[str, Position]) -> dict[str, int]:
+    def _first_offsets(self, starts: dict[str, Position], ends: dict[str, Position]) -> dict[str, int]:
         """Return the first offsets of a batch. A log that was created again is read from its start."""
         return {
             topic: span_of(self._source, log_of(topic)).first
-            if topic not in before or _is_replaced(before[topic], end)
-            else before[topic].offset
+            if topic not in starts or _is_replaced(starts[topic], end)
+            else starts[topic].offset
             for topic, end in ends.items()
         }
 
-    def _check_logs(self, start: dict[str, Position], end: dict[str, Position]) -> None:
+    def _check_logs(self, starts: dict[str, Position], ends: dict[str, Position]) -> None:
         """Raise `DataLoss` if a log was deleted and created again."""
-        for topic, at in end.items():
-            before = start.get(topic, at)
-            if _is_replaced(before, at):
+        for topic, end in ends.items():
+            offset = starts.get(topic, end).offset
+            if _is_replaced(starts.get(topic, end), end):
                 if self.options.fail_on_data_loss:
-                    raise DataLoss(
-                        LOG_REPLACED, topic=topic, offset=before.offset, end=at.offset, option="failOnDataLoss"
-                    )
-                _log.warning("%s: %s; reading it from the start, not from %d", topic, LOG_REPLACED, before.offset)
+                    raise DataLoss(LOG_REPLACED, topic=topic, offset=offset, end=end.offset, option="failOnDataLoss")
+                _log.warning("%s: %s; reading it from the start, not from %d", topic, LOG_REPLACED, offset)
 
     def _check_schemas(self) -> None:
-        """Raise `SchemaChanged` for another schema.
+        """Raise `SchemaChanged` if the schema of a topic is not the one of the option `expectSchemas`.
 
-        Called after the ends of the logs were read: messages before them cannot have a newer schema.
+        Call it after the ends of the logs were read: messages before the ends cannot have a newer schema than is found.
         """
         for topic, expected in self.options.schemas.items():
             found = read_topic(self._source, topic).schema.fingerprint.hex()
@@ -251,9 +249,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {topic: Position(span.last + 1, log_id=span.log_id) for topic, span in spans.items()}
 
 
-def _is_replaced(before: Position, end: Position) -> bool:
-    """Return whether the log was created again since `before`. The end of a log never decreases."""
-    return end.offset < before.offset or not is_same_log(before.log_id, end.log_id)
+def _is_replaced(start: Position, end: Position) -> bool:
+    """Return whether the log was created again after `start`. The end of a log never decreases."""
+    return end.offset < start.offset or not is_same_log(start.log_id, end.log_id)
 
 
 class ThinwireDataSource(DataSource):
@@ -266,17 +264,17 @@ class ThinwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns, from the registered schemas of the topics."""
-        options = self._read()
+        options = self._parse_options()
         with closing(open_log_source(options)) as source:
             return from_arrow_schema(table_columns(source, options, find_topics(source, options)))
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of `spark.read`."""
-        return BatchReader(self._read(), schema)
+        return BatchReader(self._parse_options(), schema)
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """Return the reader of `spark.readStream`."""
-        return StreamReader(self._read(), schema)
+        return StreamReader(self._parse_options(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         """Return the writer of `df.write`."""
@@ -288,5 +286,5 @@ class ThinwireDataSource(DataSource):
         """Return the writer of `df.writeStream`."""
         return self.writer(schema, overwrite)
 
-    def _read(self) -> SourceOptions:
+    def _parse_options(self) -> SourceOptions:
         return SourceOptions.read(self.options)

@@ -17,21 +17,21 @@ from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
 
-def limit_batch(first: Mapping[str, int], end: Mapping[str, int], most: int | None) -> dict[str, int]:
-    """Return the end offset of a batch by topic. `most` messages are shared in proportion to the available ones.
+def limit_batch(first: Mapping[str, int], end: Mapping[str, int], max_messages: int | None) -> dict[str, int]:
+    """Return the end offset of a batch by topic. `max_messages` are shared in proportion to the available messages.
 
-    >>> limit_batch({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, most=100)
+    >>> limit_batch({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, max_messages=100)
     {'rooms': 91, 'doors': 11}
-    >>> limit_batch({"rooms": 1}, {"rooms": 901}, most=None)
+    >>> limit_batch({"rooms": 1}, {"rooms": 901}, max_messages=None)
     {'rooms': 901}
     """
     available = {topic: max(0, last - first[topic]) for topic, last in end.items()}
     total = sum(available.values())
-    if most is None or total <= most:
+    if max_messages is None or total <= max_messages:
         return dict(end)
-    shares = {topic: most * count // total for topic, count in available.items()}
-    left = most - sum(shares.values())
-    # The remainder goes to the topics with the most messages; otherwise a small `most` makes no progress.
+    shares = {topic: max_messages * count // total for topic, count in available.items()}
+    left = max_messages - sum(shares.values())
+    # The remainder goes to the topics with the most messages; otherwise a small limit makes no progress.
     for topic in sorted(available, key=lambda name: (-available[name], name))[:left]:
         shares[topic] += 1
     return {
@@ -78,7 +78,7 @@ def resolve_starts(source: LogSource, options: SourceOptions, topics: list[str],
     starting.check("startingOffsets", topics)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
     if options.since is None:
-        return {topic: starting.within(topic, span, "startingOffsets") for topic, span in spans.items()}
+        return {topic: starting.resolve(topic, span, "startingOffsets") for topic, span in spans.items()}
     since = options.since
     return {topic: source.offset_at(log_of(topic), since) if span.messages else 1 for topic, span in spans.items()}
 
@@ -93,7 +93,7 @@ def resolve_ends(source: LogSource, options: SourceOptions, topics: list[str]) -
         raise ConfigError(detail, option="endingOffsets", topic=earliest, offset=EARLIEST)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
     return {
-        topic: Position(ending.within(topic, span, "endingOffsets"), log_id=span.log_id)
+        topic: Position(ending.resolve(topic, span, "endingOffsets"), log_id=span.log_id)
         for topic, span in spans.items()
     }
 

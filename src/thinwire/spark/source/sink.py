@@ -68,7 +68,7 @@ def _convert_columns(batch: pa.RecordBatch, schema: Schema) -> Iterator[dict[str
     for row in batch.to_pylist():
         event = {name: value for name, value in row.items() if value is not None}
         for name in opaque & event.keys():
-            event[name] = _opaque(event[name])
+            event[name] = _parse_opaque(event[name])
         yield nest(event) if schema.nested else event
 
 
@@ -106,10 +106,10 @@ def check_columns(columns: pa.Schema, schema: Schema) -> None:
             raise ConfigError(detail, column=name, topic=schema.name, choose_from=sorted(p.name for p in schema))
 
 
-def _opaque(value: Any) -> Any:
-    """Return the opaque value of a text, the inverse of `value_text`. A text that is not JSON is the value itself.
+def _parse_opaque(value: Any) -> Any:
+    """Return the opaque value of a text: JSON, as `codec.interned_values.value_text` writes it, or the text itself.
 
-    >>> _opaque('{"$bytes":"aGk="}'), _opaque('[1,null]'), _opaque("[1")
+    >>> _parse_opaque('{"$bytes":"aGk="}'), _parse_opaque('[1,null]'), _parse_opaque("[1")
     (b'hi', [1, None], '[1')
     """
     if not isinstance(value, str):
@@ -121,9 +121,9 @@ def _opaque(value: Any) -> Any:
 
 
 SPARK_OPTIONS = ("checkpointLocation", "queryName")
-"""options of Spark that it passes on"""
-MAX_PUBLISHER = 56
-"""characters; the number of the partition is appended"""
+"""options for Spark itself, which the sink receives, too"""
+MAX_PREFIX = 56
+"""characters of a prefix of publisher names; the number of the partition is appended"""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class WriteOptions:
         reader = OptionReader(options)
         servers, topic = reader.read("servers", parse_servers), reader.read("topic", check_topic)
         publisher, connection = reader.read("publisher", _parse_prefix), reader.connection()
-        reader.check_names(passed_on=SPARK_OPTIONS)
+        reader.check_names(ignored=SPARK_OPTIONS)
         if servers is None:
             raise ConfigError("name the broker", option="servers")
         if topic is None:
@@ -153,8 +153,8 @@ class WriteOptions:
 
 
 def _parse_prefix(text: str) -> str:
-    if len(check_name_token(text, "publisher")) > MAX_PUBLISHER:
-        raise ConfigError("too long for a prefix of publisher names", limit=MAX_PUBLISHER)
+    if len(check_name_token(text, "publisher")) > MAX_PREFIX:
+        raise ConfigError("too long for a prefix of publisher names", limit=MAX_PREFIX)
     return text
 
 
@@ -257,7 +257,7 @@ class TopicWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         if overwrite:
             raise ConfigError('a topic cannot be overwritten: use mode("append")', mode="overwrite")
         self.options = options
-        self._run = f"spark-{token_hex(8)}"
+        self._run_id = f"spark-{token_hex(8)}"
         self._schema = read_topic_schema(options)
         check_columns(arrow_of(schema), self._schema)
 
@@ -265,7 +265,7 @@ class TopicWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         """Publish a partition."""
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY) if context is not None else None
-        return publish_partition(self.options, self._schema, query or self._run, iterator)
+        return publish_partition(self.options, self._schema, query or self._run_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
         """Log the totals of a table or batch."""

@@ -52,19 +52,19 @@ class TopicOffsets:
         """Return the offset of a topic as written in the option."""
         return self.by_topic.get(topic, self.default)
 
-    def within(self, topic: str, span: Span, option: str) -> int:
-        """Return the offset of a topic with this span. Raise `ConfigError` for an offset beyond the end of the log."""
+    def resolve(self, topic: str, span: Span, option: str) -> int:
+        """Return the offset in the log of a topic. Raise `ConfigError` if it is beyond the end of the log."""
         end = span.last + 1
         offset = {EARLIEST: span.first, LATEST: end}.get(self.of(topic), self.of(topic))
         if offset > end:
-            raise ConfigError("beyond the end of the log", option=option, topic=topic, offset=offset, end=end)
+            raise ConfigError("offset beyond the end of the log", option=option, topic=topic, offset=offset, end=end)
         return offset
 
     def check(self, option: str, topics: list[str]) -> None:
         """Raise `ConfigError` for an offset of a topic that is not read."""
         unknown = sorted(set(self.by_topic) - set(topics))
         if unknown:
-            raise ConfigError("an offset of a topic that is not read", option=option, topic=unknown[0], topics=topics)
+            raise ConfigError("offset of a topic that is not read", option=option, topic=unknown[0], topics=topics)
 
 
 def encode_positions(positions: Mapping[str, Position]) -> dict[str, Any]:
@@ -74,8 +74,8 @@ def encode_positions(positions: Mapping[str, Position]) -> dict[str, Any]:
     {'rooms': {'offset': 120, 'log': '2026-01-31T08:00:00Z'}, 'doors': {'offset': 1}}
     """
     return {
-        topic: {"offset": at.offset, "log": at.log_id} if at.log_id else {"offset": at.offset}
-        for topic, at in positions.items()
+        topic: {"offset": position.offset, **({"log": position.log_id} if position.log_id else {})}
+        for topic, position in positions.items()
     }
 
 
@@ -86,11 +86,11 @@ def decode_positions(stored: Mapping[str, Any]) -> dict[str, Position]:
     120
     """
     positions = {}
-    for topic, at in stored.items():
-        if not isinstance(at, dict):
+    for topic, fields in stored.items():
+        if not isinstance(fields, dict):
             detail = "a checkpoint of a version before 0.2: start the query with a new checkpointLocation"
-            raise ConfigError(detail, topic=topic, value=at)
-        positions[topic] = Position(at["offset"], log_id=at.get("log", ""))
+            raise ConfigError(detail, topic=topic, value=fields)
+        positions[topic] = Position(fields["offset"], log_id=fields.get("log", ""))
     return positions
 
 
@@ -101,20 +101,20 @@ def parse_offsets(text: str, default: int) -> TopicOffsets:
         return TopicOffsets(word)
     parsed = _parse_json(text)
     if not isinstance(parsed, dict) or not parsed:
-        detail = 'earliest, latest, or an object of offsets by topic such as {"building.rooms": 120}'
+        detail = 'must be earliest, latest, or an object of offsets by topic such as {"building.rooms": 120}'
         raise ConfigError(detail, value=text)
     for topic, offset in parsed.items():
         if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset < 1 << 62:
-            detail = "an offset is a whole number, -2 for the earliest, -1 for the latest"
+            detail = "an offset must be a whole number, -2 for the earliest, -1 for the latest"
             raise ConfigError(detail, topic=topic, offset=offset)
     return TopicOffsets(default, parsed)
 
 
-CREDENTIALS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
-"""options of the connection"""
+CONNECTION_OPTIONS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
+"""options that are passed to the broker client"""
 MAX_PARTITIONS = 10_000
-_END = 253_402_300_800_000
-"""milliseconds since the epoch at the start of the year 10000"""
+_TIME_LIMIT = 253_402_300_800_000
+"""milliseconds since the epoch at the start of the year 10000; later times are refused"""
 Columns = Literal["events", "frames", "messages"]
 """a row is an event, a frame, or a message of the log"""
 
@@ -204,11 +204,11 @@ class OptionReader:
 
     def connection(self) -> dict[str, str]:
         """Return the options of the connection."""
-        return {name: self._values[name] for name in CREDENTIALS if name in self._values}
+        return {name: self._values[name] for name in CONNECTION_OPTIONS if name in self._values}
 
-    def check_names(self, passed_on: Sequence[str] = ()) -> None:
-        """Raise `ConfigError` for an option that was not read. `passed_on`: options of Spark, which are ignored."""
-        unknown = sorted(self._values.keys() - {name.lower() for name in (*self._names, *CREDENTIALS, *passed_on)})
+    def check_names(self, ignored: Sequence[str] = ()) -> None:
+        """Raise `ConfigError` for an option that was not read and is not `ignored`."""
+        unknown = sorted(self._values.keys() - {name.lower() for name in (*self._names, *CONNECTION_OPTIONS, *ignored)})
         if unknown:
             raise ConfigError("no such option", option=unknown[0], choose_from=self._names)
 
@@ -238,26 +238,26 @@ def _parse_pattern(text: str) -> str:
 
 def _parse_count(text: str, limit: int = 1 << 62) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text.strip()) or not 1 <= int(text) <= limit:
-        raise ConfigError(f"a whole number from 1 to {limit}", value=text)
+        raise ConfigError(f"must be a whole number from 1 to {limit}", value=text)
     return int(text)
 
 
 def _parse_flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError("true or false", value=text)
+        raise ConfigError("must be true or false", value=text)
     return text.lower() == "true"
 
 
 def _parse_time(text: str) -> float:
     """Parse milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
-    if re.fullmatch(r"[0-9]{1,15}", text) and int(text) < _END:
+    if re.fullmatch(r"[0-9]{1,15}", text) and int(text) < _TIME_LIMIT:
         return int(text) / 1000
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:
-        detail = "milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
+        detail = "must be milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
         raise ConfigError(detail, value=text)
     return time.timestamp()
 
@@ -271,19 +271,19 @@ def _parse_demand(text: str) -> Demand:
             return Demand(default_tolerance=parsed)
     except DemandError as problem:
         raise ConfigError(problem.detail, value=text) from None
-    raise ConfigError('a number, or an object of numbers by property such as {"temperature": 0.5}', value=text)
+    raise ConfigError('must be a number, or an object of numbers by property such as {"temperature": 0.5}', value=text)
 
 
 def _parse_columns(text: str) -> Columns:
     if text not in get_args(Columns):
-        raise ConfigError("events, frames or messages", value=text)
+        raise ConfigError("must be events, frames or messages", value=text)
     return cast(Columns, text)
 
 
 def _parse_fingerprints(text: str) -> dict[str, str]:
     parsed = _parse_json(text)
     if not isinstance(parsed, dict) or not all(isinstance(value, str) for value in parsed.values()):
-        raise ConfigError("an object of fingerprints by topic", value=text)
+        raise ConfigError("must be an object of fingerprints by topic", value=text)
     return parsed
 
 

@@ -32,7 +32,7 @@ class StateSpool:
 
     def __init__(self, location: str | None = None) -> None:
         self.folder = Path(location) if location else Path(tempfile.gettempdir()) / f"thinwire-spark-{os.getuid()}"
-        self._logs_counts = location is not None
+        self._has_counts_file = location is not None
 
     def get(self, name: str) -> bytes | None:
         """Return a state, or None."""
@@ -75,9 +75,9 @@ class StateSpool:
                 if time.time() - file.stat().st_mtime > STALE:
                     file.unlink()
 
-    def log_counts(self, partition: str, counts: ReadCounts) -> None:
+    def append_counts(self, partition: str, counts: ReadCounts) -> None:
         """Append the counts of a task to a file, if the user chose the folder."""
-        if self._logs_counts:
+        if self._has_counts_file:
             line = json.dumps({"part": partition, **asdict(counts)}) + "\n"
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (self.folder / COUNTS_FILE).open("a") as file:

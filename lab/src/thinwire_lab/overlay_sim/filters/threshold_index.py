@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from thinwire.filters.interval_table import levels
+from thinwire.filters.interval_table import level_starts
 from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build
 from thinwire_lab.overlay_sim.filters.interval_kernels import COMPARED, NEXT, STATE_CELLS, SUMMED, offer_rows
 from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_thresholds, checked_tick, checked_ticks
@@ -37,7 +37,7 @@ class IntervalIndex:
     def __init__(self, thresholds: Iterable[int], value: int) -> None:
         self.thresholds = checked_thresholds(thresholds)
         centre = checked_tick(value)
-        self._starts = levels(self.thresholds.size)
+        self._starts = level_starts(self.thresholds.size)
         cells, leaves = int(self._starts[-1]), int(self._starts[1])
         self._padded = np.zeros(leaves, dtype=np.int64)
         self._padded[: len(self)] = self.thresholds

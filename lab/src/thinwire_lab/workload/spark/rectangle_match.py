@@ -216,8 +216,8 @@ def index_join(events: DataFrame, rectangles: DataFrame, axes: Sequence[str]) ->
     low, high = (np.stack([table[name].to_numpy() for name in side], axis=1).astype(np.float64) for side in sides)
     index = fastest_index(low, high)
     names, counts = np.full(len(index), np.iinfo(np.int64).max), np.zeros(len(index), dtype=np.int64)
-    np.minimum.at(names, index.distinct.of, table["rectangle"].to_numpy())
-    np.add.at(counts, index.distinct.of, table["multiplicity"].to_numpy())
+    np.minimum.at(names, index.distinct.row_of, table["rectangle"].to_numpy())
+    np.add.at(counts, index.distinct.row_of, table["multiplicity"].to_numpy())
     columns = [f"{axis}_at" for axis in axes]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
