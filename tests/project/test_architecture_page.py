@@ -25,7 +25,7 @@ LAYERS = next(
     if contract["id"] == "layers"
 )
 PROTOCOL = "brokers/protocol.py"
-PATHS = ("publish", "subscribe", "translate", "Spark row")
+PATHS = ("publish", "subscribe", "resume", "translate", "Spark row")
 
 
 def layer_lines() -> list[list[str]]:
@@ -135,6 +135,10 @@ def test_subscribe_calls_the_steps_in_order(traces):
     assert missing_steps(call_path("subscribe"), traces["log"], cycle=True) == []
 
 
+def test_a_durable_subscription_resumes_in_the_steps():
+    assert missing_steps(call_path("resume"), asyncio.run(resume())) == []
+
+
 def test_translate_calls_the_steps_in_order(traces):
     translator = [call for call in traces["channel"] if call.task != "coarse"]
     assert missing_steps(call_path("translate"), translator) == []
@@ -151,6 +155,24 @@ def test_a_spark_task_calls_the_steps_in_order(tmp_path):
         rows = sum(batch.num_rows for batch in reader.read(part))
     assert rows == 3
     assert missing_steps(call_path("Spark row"), tracer.calls) == []
+
+
+async def resume() -> list[Call]:
+    """The calls of a durable subscription that opens for the second time and receives an event."""
+    schema = schema_of("event.path")
+    async with tw.connect("memory://architecture-resume") as bus:
+        await bus.register(schema)
+        async with bus.publisher(schema.name, name="p1") as out:
+            async with bus.subscribe(schema.name, durable="desk") as subscription:
+                for n in range(2):
+                    await out.publish({"room": "11.1", "t": 20.0 + n})
+                    await anext(subscription)
+            await out.publish({"room": "11.1", "t": 80.0})
+            await out.flush()
+            with Tracer(codec=()) as tracer:
+                async with bus.subscribe(schema.name, durable="desk") as subscription:
+                    await anext(subscription)
+    return tracer.calls
 
 
 async def record(folder: Path) -> None:

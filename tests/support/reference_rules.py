@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from thinwire.codec import Demand
 from thinwire.codec import geo_distance as geo
-from thinwire.codec.predictors import Trend, by_name
+from thinwire.codec.predictors import Predictor, by_name
 from thinwire.schema import Kind, Property, Role
 from thinwire.schema.timestamps import from_ticks, ticks_per_second, to_ticks
 
@@ -44,10 +44,10 @@ class _Formula:
             self.season[ordinal % self.period] = value
 
 
-class _Smoothed:
-    """Level and trend."""
+class _Stateful:
+    """A predictor that computes with more than past values: level and trend, or the state of a custom predictor."""
 
-    def __init__(self, make: Callable[[], Trend]) -> None:
+    def __init__(self, make: Callable[[], Predictor]) -> None:
         self.make = make
         self.model = make()
 
@@ -77,13 +77,7 @@ def guess_of(p: Property, demand: Demand) -> Guess:
         name = "cadence"
     if name in _FORMULAS:
         return _Formula(_FORMULAS[name], p.period)
-
-    def make() -> Trend:
-        chosen = by_name(name)
-        assert isinstance(chosen, Trend)
-        return chosen
-
-    return _Smoothed(make)
+    return _Stateful(lambda: by_name(name))
 
 
 NOTHING = object()
