@@ -7,7 +7,7 @@ suffix: `iso:T3Z` is `2018-01-23T11:20:17.250Z`, `iso: 0` is `2020-03-09 10:14:3
 >>> form = form_of("2018-01-23T11:20:17.250Z")
 >>> form, to_ticks("2018-01-23T11:20:17.250Z", form)
 ('iso:T3Z', 1516706417250)
->>> from_ticks(1516706417250, form)
+>>> writer(form)(1516706417250)
 '2018-01-23T11:20:17.250Z'
 """
 
@@ -47,11 +47,6 @@ def form_of(text: str) -> str | None:
 def to_ticks(value: object, form: str) -> int | None:
     """Return the ticks since 1970; None if the value does not have this form."""
     return reader(form)(value)
-
-
-def from_ticks(ticks: int, form: str) -> object:
-    """Return the instant in this form."""
-    return writer(form)(ticks)
 
 
 @lru_cache(maxsize=64)
