@@ -38,7 +38,6 @@ _LIMITS = (
 
 
 def render_page(report: AnalysisReport) -> str:
-    """Return the HTML page."""
     limits = "".join(f"<li>{escape(limit)}</li>" for limit in (*_LIMITS, *report.notes))
     share = f"{100 * report.share:g} %"
     return (
