@@ -38,7 +38,6 @@ class AuditReport:
         return self._violations.total() > 0
 
     def add(self, audit: Audit) -> None:
-        """Add the errors of one audit frame."""
         for name, error in audit.errors.items():
             self._errors.setdefault(name, Histogram()).add(error)
             bound, largest = audit.bound.get(name), self._bounds.get(name, 0.0)

@@ -67,14 +67,11 @@ _URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL"}
 
 @dataclass(frozen=True)
 class BrokerAccess:
-    """URL of a broker and the credentials to use there."""
-
     url: str = option(DEFAULT_URL, "The broker.", "--to", **_URL)
     credentials: Credentials = NO_CREDENTIALS
 
     @property
     def redacted_url(self) -> str:
-        """The URL without secrets."""
         return read_url(self.url).shown
 
     def bus(self, name: str = "") -> Bus:
@@ -117,8 +114,6 @@ SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit aft
 
 @dataclass(frozen=True)
 class ToleranceOptions:
-    """Tolerances by property, and the tolerance of all other measurements."""
-
     tolerance: TolerancesOption = None
     default_tolerance: float = option(0, "Tolerance of all other measurements.", metavar="X", min=0)
 

@@ -54,8 +54,6 @@ MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="FILE...", hel
 
 @dataclass(frozen=True)
 class MessageOptions:
-    """Messages to train on."""
-
     column: str | None = option(None, "Column with the messages of a table; default: rows as JSON.", metavar="NAME")
     time: str | None = option(None, "Column with the message time of a table.", metavar="NAME")
     schema: SchemaFileOption = None

@@ -68,8 +68,6 @@ class ApplyOptions(HostOptions):
 
 @dataclass(frozen=True)
 class ControllerOptions(HostOptions):
-    """Options of the controller."""
-
     save: bool = option(False, "Also release hosts that are not needed.")
 
 

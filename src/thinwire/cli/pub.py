@@ -38,8 +38,6 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one J
 
 @dataclass(frozen=True)
 class PublishOptions(ToleranceOptions):
-    """Options of `thinwire pub`."""
-
     schema: SchemaFileOption = None
     infer: bool = option(False, "Infer the schema from the first lines and register it, if there is none.")
     sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
