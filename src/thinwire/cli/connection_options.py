@@ -162,9 +162,6 @@ def read_schema(path: Path | None) -> Schema | None:
     return None if path is None else read_schema_file(path)
 
 
-_STARTS = "latest, earliest, an offset, or a time such as 2024-05-01T10:00:00Z"
-
-
 def read_start(text: str) -> str | int | datetime:
     """Parse a start position.
 
@@ -176,7 +173,8 @@ def read_start(text: str) -> str | int | datetime:
     try:
         return int(text) if text.isdigit() else datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"start is {_STARTS}", start=text) from None
+        detail = "start is latest, earliest, an offset, or a time such as 2024-05-01T10:00:00Z"
+        raise ConfigError(detail, start=text) from None
 
 
 async def fetch_schema(bus: Bus, topic: str) -> Schema:

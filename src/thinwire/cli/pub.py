@@ -60,9 +60,6 @@ class PublishOptions(ToleranceOptions):
             detail = "the plan contains the schema: omit --schema and --infer, or omit --plan"
             raise ConfigError(detail, plan=str(self.plan))
 
-    def read_plan(self, topic: str) -> TopicPlan | None:
-        return load_plan(self.plan).topic(topic) if self.plan is not None else None
-
 
 @with_options
 def pub(
@@ -86,7 +83,8 @@ def pub(
     thinwire pub building.rooms events.jsonl --plan plan.toml
     """
     options.check()
-    schema, plan = read_schema(options.schema), options.read_plan(topic)
+    schema = read_schema(options.schema)
+    plan = None if options.plan is None else load_plan(options.plan).topic(topic)
     # Opened before connecting, so that a missing file is reported first.
     with nullcontext(sys.stdin) if file == "-" else open(file, "rb") as stream:
         events = EventInput(stream.fileno(), on_rejected=_print_rejected)

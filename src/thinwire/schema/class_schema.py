@@ -261,32 +261,30 @@ def _property(path: str, base: Any, hints: list[Hint]) -> Property:
     kind_hints = [hint for hint in hints if isinstance(hint, KindHint)]
     if len(kind_hints) > 1:
         raise SchemaError("two hints decide the kind", property=path, hints=[type(h).__name__ for h in kind_hints])
-    details = _hinted(path, base, kind_hints[0]) if kind_hints else _unhinted(path, base)
+    details: dict[str, Any] = {"kind": _hinted(path, base, kind_hints[0])} if kind_hints else _unhinted(path, base)
+    if details["kind"] is Kind.TIMESTAMP and base is datetime:
+        details["form"] = "datetime"
     for hint in hints:
         details |= hint.fields()
     return Property(path, **details)
 
 
-def _hinted(path: str, base: Any, hint: KindHint) -> dict[str, Any]:
-    """Return the kind and its fields from a hint."""
+def _hinted(path: str, base: Any, hint: KindHint) -> Kind:
+    """Return the kind from a hint."""
     plain = get_origin(base) or base
     if plain not in hint.types and object not in hint.types:
         types = ", ".join(t.__name__ for t in hint.types)
         raise SchemaError(f"{type(hint).__name__} annotates {types}", property=path, given=_name(base))
-    if isinstance(hint, Number) and hint.step is None:
-        return {"kind": _KINDS[plain]}
-    if not isinstance(hint, Timestamp):
-        return {"kind": hint.kind}
-    if plain is str and not (hint.form or "").startswith("iso"):
+    if isinstance(hint, Timestamp) and plain is str and not (hint.form or "").startswith("iso"):
         raise SchemaError("a timestamp that is text needs its form, such as iso:T3Z", property=path, form=hint.form)
-    return {"kind": Kind.TIMESTAMP, **({"form": "datetime"} if plain is datetime else {})}
+    return _KINDS[plain] if isinstance(hint, Number) and hint.step is None else hint.kind
 
 
 def _unhinted(path: str, base: Any) -> dict[str, Any]:
     """Return the kind and its fields from the Python type."""
     plain = get_origin(base) or base
     if plain in _KINDS:
-        return {"kind": _KINDS[plain], **({"form": "datetime"} if plain is datetime else {})}
+        return {"kind": _KINDS[plain]}
     members = _members(base)
     if members is None:
         raise SchemaError(f"the annotation has no kind: {_ADVICE}", property=path, annotation=_name(base))
