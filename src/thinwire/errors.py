@@ -49,13 +49,10 @@ class ThinwireError(Exception):
         return Exception.__new__, (type(self), *self.args), self.__dict__
 
     def _message(self) -> str:
-        facts = ", ".join(f"{name}={_shorten(value, _LENGTHS.get(name, 80))}" for name, value in self.facts.items())
+        limits = {"choose_from": 400}  # characters, where it is not 80
+        facts = ", ".join(f"{name}={_shorten(value, limits.get(name, 80))}" for name, value in self.facts.items())
         head = ": ".join(part for part in (self.summary, self.detail, facts) if part)
         return f"{head}. {self.advice}" if self.advice else head
-
-
-_LENGTHS = {"choose_from": 400}
-"""characters of a fact in the message, where it is not 80"""
 
 
 def _shorten(value: Any, limit: int) -> str:

@@ -64,8 +64,6 @@ class MessageOptions:
 
 @dataclass(frozen=True)
 class DictionaryOptions:
-    """The dictionary to train, and its destination."""
-
     topic: str | None = option(None, "Topic of the dictionary; default: the topic it is trained on.", metavar="TOPIC")
     to: str | None = option(None, "Upload it to this broker and announce it to the publishers.", metavar="URL")
     out: Path | None = option(None, "Write the dictionary to this file.", metavar="FILE")

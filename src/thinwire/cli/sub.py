@@ -70,8 +70,6 @@ class SubscribeOptions(ToleranceOptions):
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """What is printed, and when the command ends."""
-
     count: int | None = option(None, "Exit after this many events.", "--count", "-n", min=1)
     seconds: SecondsOption = None
     bounds: bool = option(False, "Add _bound, _virtual, _source, _ordinal and _publisher to every event.")

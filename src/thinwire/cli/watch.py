@@ -47,8 +47,6 @@ class EvaluationOptions:
 
 @dataclass(frozen=True)
 class WatchOutput:
-    """What is printed, and when the command ends."""
-
     count: int | None = option(None, "Exit after this many notifications.", "--count", "-n", min=1)
     seconds: SecondsOption = None
     json: bool = option(False, "Print one JSON object per line.")

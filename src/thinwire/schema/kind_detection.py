@@ -213,7 +213,7 @@ def _detect_number(values: list[Any]) -> DetectedKind:
         return DetectedKind(Kind.INTEGER, "whole numbers")
     step = decimal_step(values)
     if step is not None:
-        digits = decimals(values)
+        digits = max(map(places, values))
         return DetectedKind(Kind.NUMBER, f"at most {digits} decimal{'' if digits == 1 else 's'}", {"step": step})
     if largest > EXACT:
         return DetectedKind(Kind.OPAQUE, "decimals, and whole numbers that no double can hold")
@@ -247,20 +247,15 @@ def _is_position(pair: Any) -> bool:
     return len(pair) == 2 and type(pair[0]) is type(pair[1]) is float and abs(pair[0]) <= 90 and abs(pair[1]) <= 180
 
 
-def decimals(values: Iterable[Any]) -> int:
-    """Return the largest number of decimals of the values in their shortest form: 79.3366 has four."""
-    return max(map(places, values), default=0)
-
-
 def places(value: float) -> int:
-    """Return the number of decimals of a value in its shortest form."""
+    """Return the number of decimals of a value in its shortest form: 79.3366 has four."""
     return max(0, -int(Decimal(repr(value)).normalize().as_tuple().exponent))
 
 
 def decimal_step(values: Iterable[Any]) -> Fraction | None:
     """Return the decimal grid that contains all values exactly; None above nine places or 2^53 steps."""
     listed = list(values)
-    digits = decimals(listed)
+    digits = max(map(places, listed), default=0)
     if digits > MAX_DECIMALS or max(map(abs, listed)) * 10**digits >= EXACT:
         return None
     return Fraction(1, 10**digits)
