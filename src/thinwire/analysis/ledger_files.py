@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from io import SEEK_END
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +31,8 @@ def append(path: str | Path, rows: Iterable[Row]) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     # The operating system appends each write as a unit, so the lines of two writers are not mixed.
     with open(path, "ab+") as file:
-        file.seek(max(0, file.tell() - 1))
+        size = file.seek(0, SEEK_END)
+        file.seek(max(0, size - 1))
         # A newline after a line that a crash cut short keeps the next row readable.
         file.write(lines if file.read(1) in (b"", b"\n") else b"\n" + lines)
 
