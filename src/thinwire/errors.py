@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 
 class ThinwireError(Exception):
-    """Base class of all errors.
+    """Base class of all errors. Subclasses state `summary` and `retriable` as arguments of the class.
 
     summary: first part of the message; the class name in words by default
     advice: the next step; an instance may replace the one of its class
@@ -27,9 +27,9 @@ class ThinwireError(Exception):
     advice: str = ""
     retriable: ClassVar[bool] = False
 
-    def __init_subclass__(cls) -> None:
-        if "summary" not in vars(cls):
-            cls.summary = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+    def __init_subclass__(cls, *, summary: str = "", retriable: bool = False) -> None:
+        cls.summary = summary or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+        cls.retriable = retriable
 
     def __init__(self, detail: str = "", *, advice: Any = None, **facts: Any) -> None:
         self.detail = detail
@@ -45,23 +45,14 @@ class ThinwireError(Exception):
         raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.detail, self._arguments())
-
-    def _arguments(self) -> dict[str, Any]:
-        return self.facts | {name: self.__dict__[name] for name in ("advice",) if name in self.__dict__}
+        # Without a call of the constructor, which would make a detail of the message.
+        return Exception.__new__, (type(self), *self.args), self.__dict__
 
     def _message(self) -> str:
-        facts = ", ".join(f"{name}={_shorten(value, _LENGTHS.get(name, 80))}" for name, value in self.facts.items())
+        limits = {"choose_from": 400}  # characters, where it is not 80
+        facts = ", ".join(f"{name}={_shorten(value, limits.get(name, 80))}" for name, value in self.facts.items())
         head = ": ".join(part for part in (self.summary, self.detail, facts) if part)
         return f"{head}. {self.advice}" if self.advice else head
-
-
-def _rebuild(kind: type[ThinwireError], detail: str, arguments: dict[str, Any]) -> ThinwireError:
-    return kind(detail, **arguments)
-
-
-_LENGTHS = {"choose_from": 400}
-"""characters of a fact in the message, where it is not 80"""
 
 
 def _shorten(value: Any, limit: int) -> str:
@@ -78,22 +69,16 @@ class PeerFault(ThinwireError):
     """Received data is wrong."""
 
 
-class SchemaError(LocalFault):
+class SchemaError(LocalFault, summary="bad schema"):
     """A schema, or the document or class that defines it, is inconsistent."""
 
-    summary = "bad schema"
 
-
-class DemandError(LocalFault):
+class DemandError(LocalFault, summary="bad demand"):
     """A tolerance or another part of a demand does not fit the schema or the data."""
 
-    summary = "bad demand"
 
-
-class ConfigError(LocalFault):
+class ConfigError(LocalFault, summary="bad setting"):
     """A setting is outside its limits."""
-
-    summary = "bad setting"
 
 
 class LimitExceeded(LocalFault):
@@ -101,8 +86,6 @@ class LimitExceeded(LocalFault):
 
 
 class MissingExtra(LocalFault):
-    """An optional dependency is not installed."""
-
     advice = "Install it: pip install 'thinwire[EXTRA]' with the name of the extra."
 
 
@@ -118,35 +101,30 @@ class MissingProperty(EventRejected):
     advice = "Dimensions and the timestamp identify an event and must be present."
 
 
-class WrongType(EventRejected):
-    summary = "value of the wrong type"
+class WrongType(EventRejected, summary="value of the wrong type"):
+    """A value is not of the kind of its property."""
 
 
-class NotFinite(EventRejected):
-    summary = "value is not a finite number"
+class NotFinite(EventRejected, summary="value is not a finite number"):
     advice = "Send null where there is no reading."
 
 
-class TooLarge(EventRejected):
-    summary = "value above the limit"
+class TooLarge(EventRejected, summary="value above the limit"):
     advice = "Shorten it, or store it elsewhere and send a reference."
 
 
-class LateEvent(EventRejected):
-    summary = "timestamp goes backwards"
+class LateEvent(EventRejected, summary="timestamp goes backwards"):
     advice = "Set late_policy='accept' to accept late events."
 
 
-class TooManySources(EventRejected):
-    summary = "too many sources in one stream"
+class TooManySources(EventRejected, summary="too many sources in one stream"):
     advice = "Raise max_sources, or check that a measurement was not declared a dimension."
 
 
-class CorruptFrame(PeerFault):
+class CorruptFrame(PeerFault, retriable=True):
     """Bytes are not a frame, or not the frame that was sent."""
 
     advice = "Wait for the next key frame."
-    retriable = True
 
 
 class CorruptCheckpoint(PeerFault):
@@ -156,28 +134,23 @@ class CorruptCheckpoint(PeerFault):
 
 
 class CorruptRecording(PeerFault):
-    """Bytes of a recording are not those that were written."""
-
     advice = "Copy or record it again. An .idx file may be deleted; it is rebuilt from its segment."
 
 
-class UnsupportedVersion(PeerFault):
-    summary = "unsupported wire version"
+class UnsupportedVersion(PeerFault, summary="unsupported wire version"):
     advice = "Upgrade the older side: a reader supports the versions that it was built with."
 
 
-class UnknownSchema(PeerFault):
+class UnknownSchema(PeerFault, retriable=True):
     advice = "Fetch the schema with this fingerprint from the registry."
-    retriable = True
 
 
 class UnknownPredictor(PeerFault):
     advice = "Register it with `thinwire.codec.predictors.register` in this process, as its publisher does."
 
 
-class UnknownDictionary(PeerFault):
+class UnknownDictionary(PeerFault, retriable=True):
     advice = "Fetch it from the dictionary store, or wait for a key frame."
-    retriable = True
 
 
 class CorruptDictionary(PeerFault):
@@ -186,23 +159,18 @@ class CorruptDictionary(PeerFault):
     advice = "Fetch it from the dictionary store again; until then messages are sent without it."
 
 
-class UnknownFacts(PeerFault):
+class UnknownFacts(PeerFault, retriable=True):
     """An event refers to static properties that this reader does not have."""
 
     advice = "Read the facts under this key from their bucket, then join the event again."
-    retriable = True
 
 
-class LedgerError(LocalFault):
+class LedgerError(LocalFault, summary="bad ledger"):
     """A file is not a ledger, or a row is not one of its rows."""
 
-    summary = "bad ledger"
 
-
-class MissingData(LocalFault):
+class MissingData(LocalFault, summary="data not found"):
     """A recording, a table or another input does not exist."""
-
-    summary = "data not found"
 
 
 class GuaranteeViolated(LocalFault):
@@ -211,83 +179,61 @@ class GuaranteeViolated(LocalFault):
     advice = "This is a defect: please report it with the command that shows it."
 
 
-class TransportError(LocalFault):
+class TransportError(LocalFault, summary="bad message"):
     """A broker connection cannot carry out an operation."""
-
-    summary = "bad message"
 
 
 class BadSubject(TransportError):
     advice = "Subjects are tokens joined by dots; in a pattern '*' matches one token and '>' all that follow."
 
 
-class PayloadTooLarge(TransportError):
-    summary = "payload above the limit of the broker"
+class PayloadTooLarge(TransportError, summary="payload above the limit of the broker"):
     advice = "Put fewer frames into one message, or raise the limit of the broker."
 
 
-class Backpressure(TransportError):
-    """A consumer is slow and its messages must not be dropped."""
-
-    summary = "the queue of a consumer is full"
-    advice = "Let the consumer receive, then publish again; or subscribe with policy='drop'."
-    retriable = True
-
-
-class TransportClosed(TransportError):
-    summary = "the connection is closed"
+class TransportClosed(TransportError, summary="the connection is closed"):
     advice = "Connect again."
 
 
-class BrokerUnavailable(TransportError):
-    summary = "the broker cannot be reached"
+class BrokerUnavailable(TransportError, summary="the broker cannot be reached", retriable=True):
     advice = "Check the address, and that the broker runs: `thinwire doctor URL`."
-    retriable = True
 
 
-class BrokerRefused(TransportError):
+class BrokerRefused(TransportError, summary="the broker refused"):
     """The broker rejected an operation: credentials, permissions, limits, a full disk."""
 
-    summary = "the broker refused"
     advice = "Check the credentials, permissions and limits of this connection with the administrator of the broker."
 
 
-class BadUrl(LocalFault):
-    summary = "bad URL"
+class BadUrl(LocalFault, summary="bad URL"):
     advice = "Write nats://host:4222, tls://host:4222, embedded:// (starts a broker here) or memory://name."
 
 
-class Conflict(TransportError):
+class Conflict(TransportError, summary="concurrent write", retriable=True):
     """A bucket entry or a log changed since it was read."""
 
-    summary = "concurrent write"
     advice = "Read again, then write with the new revision."
-    retriable = True
 
 
 class UnknownLog(TransportError):
     advice = "Register the topic, or check its name with `thinwire registry list`."
 
 
-class ServiceUnavailable(TransportError):
+class ServiceUnavailable(TransportError, retriable=True):
     """No service subscribes to the subject of a request, or none replied in time."""
 
     advice = "Start the service (`thinwire up`), or continue without it."
-    retriable = True
 
 
-class Superseded(TransportError):
+class Superseded(TransportError, summary="another translator has taken over", retriable=True):
     """A former lease holder was fenced: another service instance holds the lease."""
 
-    summary = "another translator has taken over"
     advice = "Read the lease again: it names the current holder."
-    retriable = True
 
 
-class DataLoss(TransportError):
+class DataLoss(TransportError, summary="events are missing"):
     """Requested events are no longer in the log, or cannot be read."""
 
-    summary = "events are missing"
     advice = "Set the option failOnDataLoss to false to continue without them; every loss is then logged."
 
 
@@ -295,57 +241,42 @@ class UnknownTopic(LocalFault):
     advice = "Register its schema first (`bus.register(schema)`), or give it: schema=..."
 
 
-class NameInUse(LocalFault):
+class NameInUse(LocalFault, summary="the name is in use"):
     """Another publisher of the topic has the same name, or another subscriber the same durable name."""
 
-    summary = "the name is in use"
     advice = "Use a different name, or stop the other process."
 
 
-class RegistryError(LocalFault):
+class RegistryError(LocalFault, summary="the registry refuses"):
     """The registry does not accept a document."""
 
-    summary = "the registry refuses"
 
-
-class SparkUnavailable(LocalFault):
+class SparkUnavailable(LocalFault, summary="Spark cannot run here"):
     """A requirement of Spark is missing on this machine, or too old."""
 
-    summary = "Spark cannot run here"
     advice = "`thinwire doctor` checks all requirements."
 
 
-class SchemaChanged(LocalFault):
+class SchemaChanged(LocalFault, summary="the schema has changed", retriable=True):
     """A topic has a newer schema than the running query."""
 
-    summary = "the schema has changed"
     advice = "Restart the query: it resumes where it stopped, with the new columns."
-    retriable = True
 
 
-class TableMismatch(LocalFault):
+class TableMismatch(LocalFault, summary="the table does not match"):
     """An existing table does not fit the data. Nothing was written."""
 
-    summary = "the table does not match"
 
-
-class JobFailed(LocalFault):
+class JobFailed(LocalFault, summary="the Spark job failed"):
     """A Spark job ended before its work was done."""
 
-    summary = "the Spark job failed"
 
-
-class PlanError(LocalFault):
-    """A topic plan is invalid."""
-
-    summary = "bad plan"
+class PlanError(LocalFault, summary="bad plan"):
     advice = "Correct the field, or create a new plan with `thinwire analyze`."
 
 
-class WatchFailed(PeerFault):
+class WatchFailed(PeerFault, summary="the watch is not evaluated"):
     """No service evaluates a watch, or it cannot be evaluated any more."""
-
-    summary = "the watch is not evaluated"
 
 
 class CorruptWatchLog(PeerFault):
@@ -354,10 +285,7 @@ class CorruptWatchLog(PeerFault):
     advice = "Restart the watch: its subscriber receives the current values."
 
 
-class LatencyLimitUnreachable(LocalFault):
-    """A topic exceeds its latency limit even on a host of its own."""
-
-    summary = "the topic cannot meet its latency limit on any host"
+class LatencyLimitUnreachable(LocalFault, summary="the topic cannot meet its latency limit on any host"):
     advice = "Split its rate into `parts` topics; if parts is None, raise the limit or add a faster host."
 
 
@@ -365,25 +293,19 @@ class NotEnoughHosts(LocalFault):
     advice = "Add hosts, allow more topics on one (-k), or raise latency limits."
 
 
-class FunctionUnusable(LocalFault):
-    """A processing function cannot be loaded."""
-
-    summary = "the processing function cannot be loaded"
+class FunctionUnusable(LocalFault, summary="the processing function cannot be loaded", retriable=True):
     advice = "Check that `module:function` can be imported on the host (--path DIR adds a folder), then apply again."
-    retriable = True
 
 
 MAX_EXCERPT = 100
 """characters of a line of an expression that a message shows"""
 
 
-class ExpressionError(LocalFault):
+class ExpressionError(LocalFault, summary="bad expression"):
     """A watch expression or a `where` predicate has a syntax error, or does not fit the schemas of its topics.
 
     shown: the line of the expression with a caret below the error; the last part of the message
     """
-
-    summary = "bad expression"
 
     def __init__(self, detail: str = "", shown: str = "", **facts: Any) -> None:
         self.shown = shown
@@ -396,18 +318,14 @@ class ExpressionError(LocalFault):
         column = offset - text.rfind("\n", 0, offset)
         return cls(detail, shown=excerpt(text, offset), line=line, column=column, **facts)
 
-    def _arguments(self) -> dict[str, Any]:
-        return super()._arguments() | {"shown": self.shown}
-
     def _message(self) -> str:
         message = super()._message()
         return f"{message}\n{self.shown}" if self.shown else message
 
 
-class ExpressionTooLarge(ExpressionError):
+class ExpressionTooLarge(ExpressionError, summary="expression above the limit"):
     """An expression has more terms, alternatives or parentheses than the limit."""
 
-    summary = "expression above the limit"
     advice = "Split it into several."
 
 

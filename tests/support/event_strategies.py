@@ -23,7 +23,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.schema.event import nest
-from thinwire.schema.timestamps import from_ticks
+from thinwire.schema.timestamps import writer
 
 SAFE_TICKS = 2**40
 """counts of a step beyond which a double may no longer tell neighbours apart for every step drawn here"""
@@ -148,7 +148,7 @@ def _stamps(p: Property) -> SearchStrategy[Any]:
         return st.integers(0, 2**33).map(lambda ticks: ticks if p.step is None else float(ticks * p.step))
     if form == "datetime":
         return st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
-    return st.integers(0, 4 * 10 ** (9 + int(form[5]))).map(lambda ticks: from_ticks(ticks, form))
+    return st.integers(0, 4 * 10 ** (9 + int(form[5]))).map(writer(form))
 
 
 def _positions(p: Property) -> SearchStrategy[Any]:
@@ -283,7 +283,7 @@ def _stamp(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
     if form == "epoch":
         value = place * (p.step or 1)
         return place, (float(value) if p.step else place) + (0.37 if move == "odd" else 0)
-    return place, "2020-13-45 some day" if move == "odd" else from_ticks(place, form)
+    return place, "2020-13-45 some day" if move == "odd" else writer(form)(place)
 
 
 def _position(p: Property, place: tuple[int, int] | None, move: Move) -> tuple[tuple[int, int], Any]:

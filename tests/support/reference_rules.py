@@ -13,7 +13,7 @@ from thinwire.codec import Demand
 from thinwire.codec import geo_distance as geo
 from thinwire.codec.predictors import Predictor, by_name
 from thinwire.schema import Kind, Property, Role
-from thinwire.schema.timestamps import from_ticks, ticks_per_second, to_ticks
+from thinwire.schema.timestamps import ticks_per_second, to_ticks, writer
 
 LARGEST = 1 << 61
 
@@ -233,7 +233,7 @@ class _Number:
 
     def _show(self, ticks: int) -> Any:
         if self._written:
-            return from_ticks(ticks, self.p.form or "")
+            return writer(self.p.form or "")(ticks)
         value = ticks * self.step
         return int(value) if value.denominator == 1 and self.step.denominator == 1 else float(value)
 

@@ -30,10 +30,14 @@ from transport_faults import Faults, FaultyPath
 
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal, matches
 from thinwire.clock import Clock
-from thinwire.errors import Backpressure, ConfigError, DataLoss, PayloadTooLarge, TransportClosed, TransportError
+from thinwire.errors import ConfigError, DataLoss, PayloadTooLarge, TransportClosed, TransportError
 
 Policy = Literal["block", "drop"]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class Backpressure(TransportError, summary="the queue of a consumer is full", retriable=True):
+    """A consumer is slow and its messages must not be dropped."""
 
 
 class TransportMessage(NamedTuple):

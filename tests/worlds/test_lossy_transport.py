@@ -3,13 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lossy_transport import MemoryBroker, TransportMessage
+from lossy_transport import Backpressure, MemoryBroker, TransportMessage
 from transport_faults import Faults
 
 from thinwire.brokers import matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import (
-    Backpressure,
     BadSubject,
     ConfigError,
     DataLoss,

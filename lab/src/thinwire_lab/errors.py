@@ -5,10 +5,9 @@ from __future__ import annotations
 from thinwire.errors import LocalFault, MissingData
 
 
-class FullEventsOnly(LocalFault):
+class FullEventsOnly(LocalFault, summary="format takes full events only"):
     """A partial event, or one with nulls, was given to a format that cannot omit a property."""
 
-    summary = "format takes full events only"
     advice = "Choose a format whose `supports_partial` is true."
 
 
@@ -18,15 +17,13 @@ class MissingDataset(MissingData):
     advice = "Name the folder that contains the data sets with --data."
 
 
-class SummaryError(LocalFault):
+class SummaryError(LocalFault, summary="bad summary"):
     """A table of a workload summary is inconsistent."""
 
-    summary = "bad summary"
     advice = "Correct the table; rows are counted from 1, without the header."
 
 
-class ScenarioError(LocalFault):
+class ScenarioError(LocalFault, summary="bad scenario"):
     """A scenario cannot be run."""
 
-    summary = "bad scenario"
     advice = "Correct the field; lab/docs/scenarios.md explains every one."

@@ -178,11 +178,6 @@ class AnalysisTask:
         earlier = sum(rows for number, rows in self.rows.items() if number < chunk)
         return EventClock(self.schema, self.rate, earlier - warm_up_rows)
 
-    @property
-    def first_chunk(self) -> int:
-        """Number of the first chunk with rows."""
-        return min(self.rows)
-
 
 def analyze_sorted(
     folder: WorkFolder, request: AnalysisRequest, run: CellRunner = run_sequentially, rejects: Rejects | None = None
@@ -311,7 +306,7 @@ def _evaluate_group(task: AnalysisTask, number: int, group: int) -> dict[str, An
         warm_up=warm_up,
         stream_begin=task.begin,
         clock=task.clock(number, sum(batch.num_rows for batch in warm_up)),
-        with_cpu=number == task.first_chunk,
+        with_cpu=number == min(task.rows),
         dictionary=_train_dictionary(task, strategies),
     )
     return {"outcomes": [_encode_outcome(outcome, task.strategies) for outcome in outcomes]}
@@ -338,7 +333,7 @@ def _measure_json(task: AnalysisTask, number: int) -> dict[str, Any]:
 
 
 def _measure_properties(task: AnalysisTask) -> dict[str, Any]:
-    table = pa.Table.from_batches(task.folder.read(f"chunk-{task.first_chunk}")).slice(0, sample_size(task.schema))
+    table = pa.Table.from_batches(task.folder.read(f"chunk-{min(task.rows)}")).slice(0, sample_size(task.schema))
     levels = list(dict.fromkeys(strategy.level for strategy in task.strategies))
     [sample] = table.combine_chunks().to_batches()
     return {"costs": [asdict(cost) for cost in measure_property_costs(sample, task.schema, levels, task.ranges)]}

@@ -80,7 +80,6 @@ class Rejects:
     examples: list[Reject] = field(default_factory=list)
 
     def add(self, file: str, line: int, text: str, reason: str) -> None:
-        """Count a reject."""
         self.extend(1, [Reject(file, line, shorten_text(text), reason)])
 
     def extend(self, count: int, examples: Sequence[Reject]) -> None:

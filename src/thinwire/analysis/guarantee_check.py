@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,8 +15,6 @@ from thinwire.analysis.strategies import NUMBERS
 from thinwire.codec import geo_distance as geo
 from thinwire.ledger.row import Deviation
 from thinwire.schema import Kind, Property, Schema
-
-Bools = npt.NDArray[np.bool_]
 
 SLACK = 1e-12
 """rounding error of a comparison of decimals as doubles, relative to the larger value"""
@@ -46,8 +43,8 @@ def column_errors(p: Property, delivered: pa.Array, actual: pa.Array) -> Floats:
     if p.kind in _OBJECT_KINDS:
         pairs = zip(delivered.to_pylist(), actual.to_pylist(), strict=True)
         return np.array([value_error(p, *pair) for pair in pairs])
-    only_one_is_null = _is_null(delivered) != _is_null(actual)
-    differ = pc.fill_null(pc.not_equal(delivered, actual), False).to_numpy(zero_copy_only=False) | only_one_is_null
+    only_one_is_null = np.asarray(pc.xor(delivered.is_null(), actual.is_null()))
+    differ = np.asarray(pc.fill_null(pc.not_equal(delivered, actual), False)) | only_one_is_null
     if p.kind not in NUMBERS:
         return np.where(differ, np.inf, 0.0)
     a, b = _to_floats(delivered), _to_floats(actual)
@@ -56,12 +53,8 @@ def column_errors(p: Property, delivered: pa.Array, actual: pa.Array) -> Floats:
     return np.where(only_one_is_null, np.inf, errors)
 
 
-def _is_null(column: pa.Array) -> Bools:
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-
-
 def _to_floats(column: pa.Array) -> Floats:
-    return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False))
+    return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
 
 
 def value_error(p: Property, delivered: Any, actual: Any) -> float:

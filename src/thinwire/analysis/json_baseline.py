@@ -107,7 +107,6 @@ class _JsonCounter:
         self._last_time: float | None = None
 
     def add(self, times: list[float], lines: list[bytes]) -> None:
-        """Add events in their order."""
         if not lines:
             return
         self.baseline.events += len(lines)
@@ -121,7 +120,6 @@ class _JsonCounter:
             self._count(self._batcher.advance(times[-1]))
 
     def close(self) -> Baseline:
-        """Send the pending events and return the sums."""
         self._count(self._batcher.advance())
         return self.baseline
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from io import SEEK_END
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,9 +30,11 @@ def append(path: str | Path, rows: Iterable[Row]) -> None:
     lines = b"".join(_encode_row(row, path) for row in rows)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     # The operating system appends each write as a unit, so the lines of two writers are not mixed.
-    with open(path, "ab") as file:
+    with open(path, "ab+") as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(max(0, size - 1))
         # A newline after a line that a crash cut short keeps the next row readable.
-        file.write(lines if _ends_with_newline(Path(path)) else b"\n" + lines)
+        file.write(lines if file.read(1) in (b"", b"\n") else b"\n" + lines)
 
 
 def read(path: str | Path) -> Iterator[Row]:
@@ -48,14 +51,6 @@ def _encode_row(row: Row, path: str | Path) -> bytes:
             "row above the limit of a line", file=str(path), topic=row.topic, size=len(line), limit=MAX_LINE
         )
     return line
-
-
-def _ends_with_newline(path: Path) -> bool:
-    if not path.stat().st_size:
-        return True
-    with open(path, "rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) == b"\n"
 
 
 def _decode_row(line: bytes, path: str | Path, number: int) -> Row:

@@ -148,7 +148,6 @@ def train_dictionary(
 
 
 def count_bytes(counts: Counts) -> ByteCounts:
-    """Return the frames and their bytes."""
     return ByteCounts(counts.data_bytes, counts.key_bytes, counts.control_bytes, frames=counts.frames)
 
 

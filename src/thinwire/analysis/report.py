@@ -42,12 +42,10 @@ class AnalysisReport:
 
     @property
     def front(self) -> list[RatedStrategy]:
-        """The strategies that are not dominated."""
         return pareto_front(self.strategies)
 
     @property
     def by_saving(self) -> list[RatedStrategy]:
-        """The strategies, sorted by saving on the wire in descending order."""
         return sorted(self.strategies, key=lambda rated: -rated.link_saving)
 
     @property
@@ -57,7 +55,6 @@ class AnalysisReport:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
         chosen, strategy = self.chosen, self.chosen.outcome.strategy
         within = "exactly" if strategy.level.name == "exact" else f"within {strategy.level.name}"
         result = "every event is delivered" if chosen.outcome.is_guarantee_met else "the bounds were EXCEEDED"
@@ -69,7 +66,6 @@ class AnalysisReport:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
         front = {rated.name for rated in self.front}
         strategies = [
             {**_strategy_document(rated), "front": rated.name in front, "chosen": rated is self.chosen}
@@ -86,12 +82,10 @@ class AnalysisReport:
         }
 
     def to_plan(self) -> Plan:
-        """Return the plan with the settings of the chosen strategy."""
         chosen, strategy, schema = self.chosen, self.chosen.outcome.strategy, self.training.schema
         settings = Settings(
             retain=True,
             format=strategy.format,
-            mode=strategy.mode,
             predictor=strategy.predictor,
             key_frame_interval=strategy.key_frame_interval,
             max_silence=strategy.max_silence,

@@ -38,24 +38,14 @@ _LIMITS = (
 
 
 def render_page(report: AnalysisReport) -> str:
-    """Return the HTML page."""
+    rejects = f" {report.rejected:,} lines are not events." if report.rejected else ""
+    events = report.chosen.outcome.events
     limits = "".join(f"<li>{escape(limit)}</li>" for limit in (*_LIMITS, *report.notes))
     share = f"{100 * report.share:g} %"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>thinwire analyze</title><style>{_STYLE}</style></head><body>"
-        f"<h1>What thinwire would save</h1>{_topic_section(report)}"
-        f"<h2>Method</h2><p>{escape(_METHOD.strip())} The first part has {share} of the events.</p>"
-        f"<h3>Limits</h3><ul>{limits}</ul>"
-        f"<h3>Command</h3><pre>{escape(report.command or '(called from Python)')}</pre>"
-        f"<p>{escape(', '.join(filter(None, (f'thinwire {report.version}', report.created))))}</p></body></html>\n"
-    )
-
-
-def _topic_section(report: AnalysisReport) -> str:
-    rejects = f" {report.rejected:,} lines are not events." if report.rejected else ""
-    events = report.chosen.outcome.events
-    return (
+        "<h1>What thinwire would save</h1>"
         f'<section><h2>{escape(report.topic)}</h2><p class="lead">{escape(report.sentence)}</p>'
         f"<p>Trained on {report.training.events:,} events, measured on {events:,} held-out events.{rejects}</p>"
         f"{front_chart(report)}"
@@ -63,6 +53,10 @@ def _topic_section(report: AnalysisReport) -> str:
         f"{_strategy_table(report)}"
         f"<h3>JSON, for comparison</h3>{_baseline_table(report)}"
         f"<h3>Properties</h3>{_property_table(report)}{_reject_table(report)}</section>"
+        f"<h2>Method</h2><p>{escape(_METHOD.strip())} The first part has {share} of the events.</p>"
+        f"<h3>Limits</h3><ul>{limits}</ul>"
+        f"<h3>Command</h3><pre>{escape(report.command or '(called from Python)')}</pre>"
+        f"<p>{escape(', '.join(filter(None, (f'thinwire {report.version}', report.created))))}</p></body></html>\n"
     )
 
 

@@ -86,7 +86,7 @@ PACKINGS: tuple[Packing, ...] = ("none", "dictionary")
 class Strategy:
     """The settings of a publisher of one topic.
 
-    mode, predictor: as in `Demand`
+    predictor: as in `Demand`
     linger: seconds to collect frames for a message; max_batch: largest number of bytes of a message
     key_frame_interval, max_silence: as in `StreamConfig`
     packing: compression of each frame: none, deflate, or a dictionary trained on the training part
@@ -95,7 +95,6 @@ class Strategy:
     level: Level = EXACT
     format: Format = "compact"
     predictor: str = "auto"
-    mode: Literal["predict", "hold"] = "predict"
     linger: float = 0.005
     max_batch: int = 65_536
     key_frame_interval: float = KEY_FRAME_INTERVAL
@@ -104,16 +103,13 @@ class Strategy:
 
     @property
     def name(self) -> str:
-        """The name in tables."""
-        predictor = self.predictor if self.mode == "predict" else f"hold {self.predictor}"
         form = self.format if self.packing == "none" else f"{self.format} + {self.packing}"
-        return f"{form}, {self.level.name}, {predictor}, {1000 * self.linger:g} ms"
+        return f"{form}, {self.level.name}, {self.predictor}, {1000 * self.linger:g} ms"
 
     def stream_config(self, schema: Schema, ranges: Ranges) -> StreamConfig:
-        """Return the configuration of the stream encoder."""
         tolerance = self.level.tolerances(schema, ranges)
         return StreamConfig(
-            demand=Demand(tolerance=tolerance, mode=self.mode, predictor=self.predictor),
+            demand=Demand(tolerance=tolerance, predictor=self.predictor),
             format=self.format,
             key_frame_interval=self.key_frame_interval,
             max_silence=self.max_silence,

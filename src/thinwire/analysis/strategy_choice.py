@@ -6,7 +6,7 @@ linger, and is better in one of these. The Pareto front is the set of strategies
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from thinwire.analysis.json_baseline import Baseline
@@ -37,7 +37,6 @@ class RatedStrategy:
 
     @property
     def name(self) -> str:
-        """The name of the strategy."""
         return self.outcome.strategy.name
 
     @property
@@ -63,11 +62,11 @@ def rate_outcomes(
 ) -> list[RatedStrategy]:
     """Compare the outcomes of one topic with its JSON baselines."""
     by_linger = {baseline.linger: baseline for baseline in baselines}
-    return [_rate(o, by_linger[None], by_linger[o.strategy.linger], ranges) for o in outcomes]
+    return [_rate(outcome, by_linger, ranges) for outcome in outcomes]
 
 
-def _rate(outcome: AnalysisOutcome, plain: Baseline, batched: Baseline, ranges: Ranges) -> RatedStrategy:
-    total = outcome.total
+def _rate(outcome: AnalysisOutcome, baselines: Mapping[float | None, Baseline], ranges: Ranges) -> RatedStrategy:
+    plain, batched, total = baselines[None], baselines[outcome.strategy.linger], outcome.total
     sizes = {name: ranges[name][1] - ranges[name][0] for name in outcome.errors if name in ranges}
     return RatedStrategy(
         outcome,

@@ -115,7 +115,6 @@ class _Evaluation:
         self._first = self._last = 0.0
 
     def measure_cpu(self, batch: pa.RecordBatch) -> None:
-        """Measure the CPU time of every packing."""
         self.cpu_times = {
             name: measure_cpu(batch, self.schema, self.config, name, self.dictionary) for name in self._packings
         }
@@ -151,9 +150,28 @@ class _Evaluation:
         running = self._take_counts(self._publisher)
         self._add_frames(self._publisher.close())
         self._decode()
-        sizes = zip(self._start_counts, running, self._take_counts(self._publisher), strict=True)
-        strategies = (messages.strategy for messages in self._messages)
-        return [self._outcome(strategy, in_segment, *parts) for strategy, parts in zip(strategies, sizes, strict=True)]
+        end = self._take_counts(self._publisher)
+        outcomes: list[AnalysisOutcome] = []
+        for index, strategy in enumerate(messages.strategy for messages in self._messages):
+            cpu = self.cpu_times.get(strategy.packing)
+            outcomes.append(
+                AnalysisOutcome(
+                    topic=self.schema.name,
+                    strategy=strategy,
+                    begin=self._first,
+                    seconds=self._last - self._first,
+                    start=self._start_counts[index],
+                    running=running[index],
+                    end=end[index],
+                    errors=self._checker.errors,
+                    missing=self._checker.missing,
+                    unexpected=self._checker.unexpected,
+                    publish_cpu=cpu.publish if cpu else None,
+                    receive_cpu=cpu.receive if cpu else None,
+                    **in_segment,
+                )
+            )
+        return outcomes
 
     def _start(self, first: float) -> TimedPublisher:
         interval = self.config.key_frame_interval
@@ -190,23 +208,3 @@ class _Evaluation:
         decoded = self._table_decoder.decode(frames, range(len(frames)), np.zeros(len(frames)))
         if decoded.batch.num_rows:
             self._checker.compare_delivered(decoded.batch, self._decoder.bound)
-
-    def _outcome(
-        self, strategy: Strategy, events: dict[str, int], start: ByteCounts, running: ByteCounts, end: ByteCounts
-    ) -> AnalysisOutcome:
-        cpu = self.cpu_times.get(strategy.packing)
-        return AnalysisOutcome(
-            topic=self.schema.name,
-            strategy=strategy,
-            begin=self._first,
-            seconds=self._last - self._first,
-            start=start,
-            running=running,
-            end=end,
-            errors=self._checker.errors,
-            missing=self._checker.missing,
-            unexpected=self._checker.unexpected,
-            publish_cpu=cpu.publish if cpu else None,
-            receive_cpu=cpu.receive if cpu else None,
-            **events,
-        )

@@ -108,15 +108,12 @@ def write_sorted(folder: Path, events: list[RecordedEvent]) -> None:
 
 
 class WorkFolder:
-    """The folder of one analysis."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sorted_folder = path / "sorted"
 
     @property
     def events(self) -> SortedEvents:
-        """All events."""
         return SortedEvents(self.sorted_folder)
 
     def write(self, name: str, schema: Schema, batches: Sequence[pa.RecordBatch]) -> None:
@@ -154,7 +151,6 @@ def open_work_folder(path: Path | None = None) -> Iterator[WorkFolder]:
 
 
 def chunk_columns(schema: Schema) -> pa.Schema:
-    """Return the Arrow columns of a chunk."""
     return pa.schema([pa.field(p.name, arrow_type(p)) for p in schema])
 
 

@@ -38,8 +38,6 @@ PathsArgument = Annotated[
 
 @dataclass(frozen=True)
 class AnalyzeOptions:
-    """Options of `thinwire analyze`."""
-
     topic: str | None = option(None, "Name of the topic.", metavar="NAME")
     subscribe: str | None = option(None, "Analyse the log of this topic instead of files.", metavar="TOPIC")
     servers: str = option("", "The broker, for --subscribe.", metavar="URL", envvar="THINWIRE_URL")

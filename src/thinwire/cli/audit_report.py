@@ -20,8 +20,6 @@ from thinwire.cli.output import Output
 from thinwire.codec import Audit
 from thinwire.ledger.histogram import Histogram
 
-_NO_AUDITS = "no audit frames arrived: topics registered with audit_every=N send one in N events as an audit frame"
-
 
 class AuditReport:
     """Errors per property, collected from audit frames."""
@@ -38,7 +36,6 @@ class AuditReport:
         return self._violations.total() > 0
 
     def add(self, audit: Audit) -> None:
-        """Add the errors of one audit frame."""
         for name, error in audit.errors.items():
             self._errors.setdefault(name, Histogram()).add(error)
             bound, largest = audit.bound.get(name), self._bounds.get(name, 0.0)
@@ -74,6 +71,8 @@ class AuditReport:
         if rows:
             output.records(f"{topic}: bounds and measured errors, read from the {feed}", list(rows[0]), rows)
         else:
-            output.note(_NO_AUDITS)
+            output.note(
+                "no audit frames arrived: topics registered with audit_every=N send one in N events as an audit frame"
+            )
         if json:
             output.document({"topic": topic, "feed": feed, "properties": rows})

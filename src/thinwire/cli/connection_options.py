@@ -67,14 +67,11 @@ _URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL"}
 
 @dataclass(frozen=True)
 class BrokerAccess:
-    """URL of a broker and the credentials to use there."""
-
     url: str = option(DEFAULT_URL, "The broker.", "--to", **_URL)
     credentials: Credentials = NO_CREDENTIALS
 
     @property
     def redacted_url(self) -> str:
-        """The URL without secrets."""
         return read_url(self.url).shown
 
     def bus(self, name: str = "") -> Bus:
@@ -117,8 +114,6 @@ SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit aft
 
 @dataclass(frozen=True)
 class ToleranceOptions:
-    """Tolerances by property, and the tolerance of all other measurements."""
-
     tolerance: TolerancesOption = None
     default_tolerance: float = option(0, "Tolerance of all other measurements.", metavar="X", min=0)
 
@@ -167,9 +162,6 @@ def read_schema(path: Path | None) -> Schema | None:
     return None if path is None else read_schema_file(path)
 
 
-_STARTS = "latest, earliest, an offset, or a time such as 2024-05-01T10:00:00Z"
-
-
 def read_start(text: str) -> str | int | datetime:
     """Parse a start position.
 
@@ -181,7 +173,8 @@ def read_start(text: str) -> str | int | datetime:
     try:
         return int(text) if text.isdigit() else datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"start is {_STARTS}", start=text) from None
+        detail = "start is latest, earliest, an offset, or a time such as 2024-05-01T10:00:00Z"
+        raise ConfigError(detail, start=text) from None
 
 
 async def fetch_schema(bus: Bus, topic: str) -> Schema:

@@ -32,8 +32,6 @@ FAILED = 1
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """Options of `thinwire demo`."""
-
     seconds: float = option(45.0, "Seconds to run; Ctrl-C ends the demo earlier.", min=1)
     rate: int = option(200, "Events per second in total; 3 is real time.", min=1, max=MAX_RATE)
     all_at_once: bool = option(False, "Start all subscribers together instead of one after another.")
@@ -85,9 +83,9 @@ def _has_spark(output: Output) -> bool:
 
 async def _run(output: Output, run: str, options: DemoOptions, with_spark: bool) -> DemoView:
     rate, seconds = options.rate, options.seconds
-    status = output.console.status("starting broker, registry, translator, three publishers and five subscribers")
-    status.start()
-    try:
+    with output.console.status(
+        "starting broker, registry, translator, three publishers and five subscribers"
+    ) as status:
         async with open_demo(
             run, rate, seconds, all_at_once=options.all_at_once, with_spark=with_spark
         ) as demonstration:
@@ -95,8 +93,6 @@ async def _run(output: Output, run: str, options: DemoOptions, with_spark: bool)
             with _interruptible() as stopping, _display(output, seconds) as on_view:
                 await demonstration.play(stopping, on_view)
             return demonstration.view
-    finally:
-        status.stop()
 
 
 @contextmanager

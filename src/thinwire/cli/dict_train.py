@@ -54,8 +54,6 @@ MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="FILE...", hel
 
 @dataclass(frozen=True)
 class MessageOptions:
-    """Messages to train on."""
-
     column: str | None = option(None, "Column with the messages of a table; default: rows as JSON.", metavar="NAME")
     time: str | None = option(None, "Column with the message time of a table.", metavar="NAME")
     schema: SchemaFileOption = None
@@ -66,8 +64,6 @@ class MessageOptions:
 
 @dataclass(frozen=True)
 class DictionaryOptions:
-    """The dictionary to train, and its destination."""
-
     topic: str | None = option(None, "Topic of the dictionary; default: the topic it is trained on.", metavar="TOPIC")
     to: str | None = option(None, "Upload it to this broker and announce it to the publishers.", metavar="URL")
     out: Path | None = option(None, "Write the dictionary to this file.", metavar="FILE")

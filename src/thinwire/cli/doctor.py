@@ -247,8 +247,6 @@ UrlArgument = Annotated[
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """Options of `thinwire doctor`."""
-
     directory: Path | None = option(None, "Also check the disk of this directory.", "--dir", metavar="DIR")
     quick: bool = option(False, "Do not start an embedded broker.")
 

@@ -18,15 +18,11 @@ from thinwire.edge.edge_host import edge_node, edge_server
 
 @dataclass(frozen=True)
 class HubAccess(BrokerAccess):
-    """The broker of the hub."""
-
     url: str = option(DEFAULT_URL, "Broker of the hub.", "--hub", metavar="URL", envvar="THINWIRE_URL")
 
 
 @dataclass(frozen=True)
 class EdgeOptions:
-    """Options of `thinwire edge`."""
-
     name: str = option(..., "Name of the host in placements.")
     leaf: str | None = option(None, "Leaf node URL of the hub (`thinwire up --leaves PORT`).", metavar="URL")
     directory: Path | None = option(

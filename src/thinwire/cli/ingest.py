@@ -35,8 +35,6 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True)
 class IngestOptions(ToleranceOptions):
-    """Options of `thinwire ingest`."""
-
     to: str = option(..., "Folder of the table, or URL such as s3a://...", metavar="TABLE")
     forget: bool = option(False, "Write nothing; remove the subscription of the table.")
     start: str = option(

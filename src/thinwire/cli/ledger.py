@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,14 +16,7 @@ from thinwire.ledger import Histogram, Row, merge, to_document
 ledger = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
-class Grouping(StrEnum):
-    """Column whose values get one row each; the other columns are summed."""
-
-    TOPIC = "topic"
-    LINK = "link"
-    CLASS = "class"
-
-
+Grouping = Literal["topic", "link", "class"]
 FileArgument = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
 GroupingOption = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this column.")]
 _KEYS = ("run", "topic", "link", "class", "role")
@@ -42,7 +34,7 @@ def show(file: FileArgument, by: GroupingOption = None, *, output: Output) -> No
     """Print a ledger: frame and link bytes, errors relative to their bounds, latencies."""
     rows = list(read(file))
     rows = group_rows(rows, by) if by else rows
-    columns = ["run", by.value, "role"] if by else list(_KEYS)
+    columns = ["run", by, "role"] if by else list(_KEYS)
     lines = [{name: _key(row, name) for name in columns} | figures(row) for row in rows]
     if lines:
         output.records(str(file), list(lines[0]), lines)

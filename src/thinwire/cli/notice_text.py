@@ -32,7 +32,6 @@ _REASONS = {
 
 
 def print_notice(notice: Notice) -> None:
-    """Print a notice to stderr, if it has a text."""
     text = describe_notice(notice)
     if text:
         print_status(text)
@@ -68,10 +67,6 @@ def _describe_missed(notice: EventsMissed) -> str:
     if not notice.publisher:
         return f"events of this subscription are missing: {reason}"
     source = "every source" if notice.source is None else ", ".join(map(str, notice.source)) or "its only source"
-    return f"{_ordinals(notice)} of {source} from publisher {notice.publisher} are missing: {reason}"
-
-
-def _ordinals(notice: EventsMissed) -> str:
-    if notice.first is None or notice.last is None:
-        return "some events"
-    return f"events {notice.first} to {notice.last}"
+    unknown = notice.first is None or notice.last is None
+    events = "some events" if unknown else f"events {notice.first} to {notice.last}"
+    return f"{events} of {source} from publisher {notice.publisher} are missing: {reason}"

@@ -44,7 +44,6 @@ class Output:
         self.console = Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH)
 
     def note(self, text: str) -> None:
-        """Print a line of text."""
         self.console.print(text, markup=False, highlight=False)
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -67,7 +66,6 @@ class Output:
         self.table(title, list(columns), [[_value(record, field) for field in fields] for record in records])
 
     def facts(self, title: str, facts: Mapping[str, Any]) -> None:
-        """Print a table of names and values."""
         self.table(title, ("name", "value"), list(facts.items()))
 
     def document(self, value: Any) -> None:

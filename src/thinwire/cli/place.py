@@ -44,8 +44,6 @@ class HostOptions:
 
 @dataclass(frozen=True)
 class PlacementOptions(HostOptions):
-    """Input of a proposal."""
-
     topics: Path = option(..., "TOML file: [[topic]] name, rate, interval, promise.")
     hosts: Path = option(..., "TOML file: [[host]] name, cores, speed, contention, count.")
     host: list[str] | None = option(None, "Use only hosts of this kind; may be repeated.")
@@ -59,8 +57,6 @@ class PlacementOptions(HostOptions):
 
 @dataclass(frozen=True)
 class ApplyOptions(HostOptions):
-    """Topics to assign to running hosts."""
-
     topics: Path = option(..., "TOML file: [[topic]] name, function, rate, interval, promise...")
     promise: str = option("p90=1s", _PROMISE)
     dry_run: bool = option(False, "Print the new assignment without applying it.")
@@ -68,8 +64,6 @@ class ApplyOptions(HostOptions):
 
 @dataclass(frozen=True)
 class ControllerOptions(HostOptions):
-    """Options of the controller."""
-
     save: bool = option(False, "Also release hosts that are not needed.")
 
 

@@ -38,8 +38,6 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one J
 
 @dataclass(frozen=True)
 class PublishOptions(ToleranceOptions):
-    """Options of `thinwire pub`."""
-
     schema: SchemaFileOption = None
     infer: bool = option(False, "Infer the schema from the first lines and register it, if there is none.")
     sample: int = option(100, "With --infer: lines to read.", metavar="N", min=1)
@@ -61,9 +59,6 @@ class PublishOptions(ToleranceOptions):
         if self.plan is not None and (self.infer or self.schema is not None):
             detail = "the plan contains the schema: omit --schema and --infer, or omit --plan"
             raise ConfigError(detail, plan=str(self.plan))
-
-    def read_plan(self, topic: str) -> TopicPlan | None:
-        return load_plan(self.plan).topic(topic) if self.plan is not None else None
 
 
 @with_options
@@ -88,7 +83,8 @@ def pub(
     thinwire pub building.rooms events.jsonl --plan plan.toml
     """
     options.check()
-    schema, plan = read_schema(options.schema), options.read_plan(topic)
+    schema = read_schema(options.schema)
+    plan = None if options.plan is None else load_plan(options.plan).topic(topic)
     # Opened before connecting, so that a missing file is reported first.
     with nullcontext(sys.stdin) if file == "-" else open(file, "rb") as stream:
         events = EventInput(stream.fileno(), on_rejected=_print_rejected)

@@ -84,8 +84,6 @@ TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", 
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """Options of `thinwire record`."""
-
     to: Path | None = option(None, "A new folder, or a recording to continue.", metavar="FOLDER")
     start: str = option(
         "earliest",

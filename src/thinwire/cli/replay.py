@@ -23,8 +23,6 @@ TargetOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The to
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """Options of `thinwire replay`."""
-
     speed: str = option("max", "1x for the original rate, 10x for ten times faster, or max.", metavar="10x")
     limit: int | None = option(None, "Publish the first N rows only.", metavar="N", min=1)
     publishers: int = option(

@@ -19,16 +19,11 @@ MasterOption = Annotated[
 """type of the parameter `master` of a command"""
 
 
-@contextmanager
-def spark_session(master: str, app: str) -> Iterator[SparkSession]:
-    """Yield a Spark session and stop it at the end."""
+def spark_session(master: str, app: str) -> SparkSession:
+    """Return a Spark session, which stops at the end of a `with` block."""
     from thinwire.spark.session import session
 
-    spark = session(master, app=app)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return session(master, app=app)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -40,30 +39,16 @@ BOUND_EXCEEDED = 1
 """exit code of --audit if a value had an error above its bound"""
 
 
-class Emit(StrEnum):
-    """Which events are delivered."""
-
-    ALL = "all"
-    CHANGES = "changes"
-
-
-class DeliveryCadence(StrEnum):
-    """When values are delivered."""
-
-    EVENT = "event"
-    TICK = "tick"
-
-
 @dataclass(frozen=True)
 class SubscribeOptions(ToleranceOptions):
-    """What is requested of the topic."""
-
     properties: str | None = option(None, "Properties to deliver besides dimensions and time.", metavar="A,B")
     sources: list[str] | None = option(None, "Only sources with these dimension values.", metavar="NAME=A,B")
     where: str | None = option(None, "Only events that match: \"price > 10 and region = 'EU'\".", metavar="PREDICATE")
-    emit: Emit = option(Emit.ALL, "All events, or only those in which a value changed by more than its tolerance.")
-    cadence: DeliveryCadence = option(
-        DeliveryCadence.EVENT, "event: print on arrival; tick: also print predicted values every second."
+    emit: Literal["all", "changes"] = option(
+        "all", "All events, or only those in which a value changed by more than its tolerance."
+    )
+    cadence: Literal["event", "tick"] = option(
+        "event", "event: print on arrival; tick: also print predicted values every second."
     )
     durable: str | None = option(None, "Durable subscription: resume after the last printed event.", metavar="NAME")
     start: str = option("latest", "latest, earliest, an offset of the log, or an ISO time.", metavar="POSITION")
@@ -85,8 +70,6 @@ class SubscribeOptions(ToleranceOptions):
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """What is printed, and when the command ends."""
-
     count: int | None = option(None, "Exit after this many events.", "--count", "-n", min=1)
     seconds: SecondsOption = None
     bounds: bool = option(False, "Add _bound, _virtual, _source, _ordinal and _publisher to every event.")

@@ -8,16 +8,15 @@ import os
 import tempfile
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.connection_options import BrokerAccess, Credentials
 from thinwire.cli.option_groups import option, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import interruptible, run
-from thinwire.client.local_services import run_service
+from thinwire.client.local_services import SERVICES, run_service
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry
@@ -30,13 +29,7 @@ STOP_TIMEOUT = 15.0
 """seconds that a busy broker may need to stop"""
 
 
-class Service(StrEnum):
-    """A service of a broker."""
-
-    REGISTRY = "registry"
-    TRANSLATOR = "translator"
-    DICTIONARIES = "dictionaries"
-    WATCHES = "watches"
+Service = Literal["registry", "translator", "dictionaries", "watches"]
 
 
 @dataclass
@@ -70,8 +63,6 @@ class LocalBrokerOptions:
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """Options of the services."""
-
     to: str | None = option(None, "Start no broker; run the services on the one at URL.", metavar="URL")
     only: Service | None = option(None, "Run only this service.")
     plan: Path | None = option(None, "Register the topics of this plan with their settings.", metavar="FILE")
@@ -144,13 +135,13 @@ async def _start_broker(local: LocalBrokerOptions, stack: AsyncExitStack) -> Emb
 
 async def _start_services(access: BrokerAccess, only: Service | None, stack: AsyncExitStack) -> set[asyncio.Task[None]]:
     """Start the services, each with its own connection, and return their tasks."""
-    selected = list(Service) if only is None else [only]
+    selected = SERVICES if only is None else (only,)
     return {await run_service(service, await access.open(service, stack), WallClock(), stack) for service in selected}
 
 
 def _describe(only: Service | None, server: EmbeddedServer | None) -> str:
     """Return what runs, and where the data of a broker started here is."""
-    names = {Service.DICTIONARIES: "the dictionary trainer", Service.WATCHES: "the watcher"}
+    names = {"dictionaries": "the dictionary trainer", "watches": "the watcher"}
     services = "registry, translator, dictionaries and watches" if only is None else names.get(only, f"the {only}")
     if server is None:
         return f"{services} {'run' if only is None else 'runs'}"

@@ -16,9 +16,8 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?
 @with_options
 def version(output: Output) -> None:
     """Show the versions of thinwire, Python, the dependencies and the extras."""
-    rows: list[tuple[str, str | None, str]]
-    rows = [("thinwire", installed_version(), ""), ("python", platform.python_version(), "")]
-    rows += [(name, _find_version(name), extra) for name, extra in requirements()]
+    own = [("thinwire", installed_version(), ""), ("python", platform.python_version(), "")]
+    rows = [*own, *((name, _find_version(name), extra) for name, extra in requirements())]
     packages = [{"package": name, "version": found, "extra": extra} for name, found, extra in rows]
     output.records("installed", ("package", "version", "extra"), packages)
     output.document({"packages": packages})

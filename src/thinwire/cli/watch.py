@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json as json_text
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -21,15 +20,8 @@ from thinwire.cli.terminal import run, run_for
 from thinwire.client.watch import Watch
 from thinwire.client.watch_hit import Hit
 from thinwire.errors import ConfigError
+from thinwire.filters.composite.feed_sequencer import LatePolicy
 from thinwire.filters.composite.watch_grammar import parse_watch
-
-
-class LatePolicy(StrEnum):
-    """What happens to late events, which arrive more than `--max-delay` after later events of other topics."""
-
-    APPLY = "apply"
-    DROP = "drop"
-
 
 ExpressionArgument = Annotated[
     str, typer.Argument(metavar="EXPR", help="Such as 'market[AAPL].price +- 0.5 and market[MSFT].price +- 1%'.")
@@ -38,12 +30,10 @@ ExpressionArgument = Annotated[
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Options of the watch."""
-
     durable: str | None = option(None, "Durable watch: resume after the last printed notification.", metavar="NAME")
     max_delay: float = option(1.0, "Longest wait for events of other topics.", metavar="SECONDS", min=0)
     late_policy: LatePolicy = option(
-        LatePolicy.APPLY, "Events after --max-delay: evaluate and flag them, or drop them.", "--late"
+        "apply", "Events after --max-delay: evaluate and flag them, or drop them.", "--late"
     )
     start: str = option("latest", "Start of a new watch: latest, earliest, or an ISO time.", metavar="POSITION")
 
@@ -57,8 +47,6 @@ class EvaluationOptions:
 
 @dataclass(frozen=True)
 class WatchOutput:
-    """What is printed, and when the command ends."""
-
     count: int | None = option(None, "Exit after this many notifications.", "--count", "-n", min=1)
     seconds: SecondsOption = None
     json: bool = option(False, "Print one JSON object per line.")

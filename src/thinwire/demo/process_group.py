@@ -46,8 +46,7 @@ ROLES = {
 _log = logging.getLogger("thinwire.demo")
 
 
-class WorkerFailed(ThinwireError):
-    summary = "a worker process failed"
+class WorkerFailed(ThinwireError, summary="a worker process failed"):
     advice = "The end of its output is in the log."
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import InitVar, dataclass, fields, is_dataclass
+from dataclasses import InitVar, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from fractions import Fraction
 from types import NoneType, UnionType
@@ -62,24 +62,21 @@ class Hint:
 class Header(Hint):
     """Describes the event itself, such as its timestamp."""
 
-    def fields(self) -> dict[str, Any]:
-        return {"role": Role.HEADER}
+    role: Role = field(default=Role.HEADER, init=False)
 
 
 @dataclass(frozen=True)
 class Dimension(Hint):
     """Identifies the asset."""
 
-    def fields(self) -> dict[str, Any]:
-        return {"role": Role.DIMENSION}
+    role: Role = field(default=Role.DIMENSION, init=False)
 
 
 @dataclass(frozen=True)
 class Confidential(Hint):
     """Never leaves the publisher."""
 
-    def fields(self) -> dict[str, Any]:
-        return {"confidential": True}
+    confidential: bool = field(default=True, init=False)
 
 
 @dataclass(frozen=True)
@@ -101,16 +98,13 @@ class KindHint(Hint):
     types: ClassVar[tuple[type, ...]]
     kind: ClassVar[Kind]
 
-    def kind_for(self, base: type) -> Kind:
-        """Return the kind of a property of this Python type."""
-        return self.kind
-
 
 @dataclass(frozen=True)
 class Number(KindHint):
     """A number; with a step it is counted in ticks and can be predicted."""
 
     types = (int, float)
+    kind = Kind.NUMBER
     step: Step = None
     minimum: float | None = None
     maximum: float | None = None
@@ -118,11 +112,6 @@ class Number(KindHint):
     domain: str | None = None
     idle_band: float | None = None
     period: int | None = None
-
-    def kind_for(self, base: type) -> Kind:
-        if self.step is not None:
-            return Kind.NUMBER
-        return Kind.INTEGER if base is int else Kind.FLOAT
 
 
 @dataclass(frozen=True)
@@ -210,15 +199,15 @@ def _properties(cls: type, path: str, parents: tuple[type, ...]) -> Iterator[Pro
         raise SchemaError(
             "a class cannot contain itself: mark the field Opaque()", property=path[:-1], cls=cls.__name__
         )
-    for field, annotation in _annotations(cls).items():
+    for name, annotation in _annotations(cls).items():
         base, hints = _unwrap(annotation)
         if _is_record(base) and not any(isinstance(hint, KindHint) for hint in hints):
             if hints:
                 detail = "hints belong on the fields of a nested class, not on the class"
-                raise SchemaError(detail, property=path + field, hints=[type(hint).__name__ for hint in hints])
-            yield from _properties(base, f"{path}{field}.", (*parents, cls))
+                raise SchemaError(detail, property=path + name, hints=[type(hint).__name__ for hint in hints])
+            yield from _properties(base, f"{path}{name}.", (*parents, cls))
         else:
-            yield _property(path + field, base, hints)
+            yield _property(path + name, base, hints)
 
 
 def _annotations(cls: type) -> dict[str, Any]:
@@ -272,30 +261,30 @@ def _property(path: str, base: Any, hints: list[Hint]) -> Property:
     kind_hints = [hint for hint in hints if isinstance(hint, KindHint)]
     if len(kind_hints) > 1:
         raise SchemaError("two hints decide the kind", property=path, hints=[type(h).__name__ for h in kind_hints])
-    details = _hinted(path, base, kind_hints[0]) if kind_hints else _unhinted(path, base)
+    details: dict[str, Any] = {"kind": _hinted(path, base, kind_hints[0])} if kind_hints else _unhinted(path, base)
+    if details["kind"] is Kind.TIMESTAMP and base is datetime:
+        details["form"] = "datetime"
     for hint in hints:
         details |= hint.fields()
     return Property(path, **details)
 
 
-def _hinted(path: str, base: Any, hint: KindHint) -> dict[str, Any]:
-    """Return the kind and its fields from a hint."""
+def _hinted(path: str, base: Any, hint: KindHint) -> Kind:
+    """Return the kind from a hint."""
     plain = get_origin(base) or base
     if plain not in hint.types and object not in hint.types:
         types = ", ".join(t.__name__ for t in hint.types)
         raise SchemaError(f"{type(hint).__name__} annotates {types}", property=path, given=_name(base))
-    if not isinstance(hint, Timestamp):
-        return {"kind": hint.kind_for(plain)}
-    if plain is str and not (hint.form or "").startswith("iso"):
+    if isinstance(hint, Timestamp) and plain is str and not (hint.form or "").startswith("iso"):
         raise SchemaError("a timestamp that is text needs its form, such as iso:T3Z", property=path, form=hint.form)
-    return {"kind": Kind.TIMESTAMP, **({"form": "datetime"} if plain is datetime else {})}
+    return _KINDS[plain] if isinstance(hint, Number) and hint.step is None else hint.kind
 
 
 def _unhinted(path: str, base: Any) -> dict[str, Any]:
     """Return the kind and its fields from the Python type."""
     plain = get_origin(base) or base
     if plain in _KINDS:
-        return {"kind": _KINDS[plain], **({"form": "datetime"} if plain is datetime else {})}
+        return {"kind": _KINDS[plain]}
     members = _members(base)
     if members is None:
         raise SchemaError(f"the annotation has no kind: {_ADVICE}", property=path, annotation=_name(base))

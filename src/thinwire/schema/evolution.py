@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from thinwire.errors import SchemaError
 from thinwire.schema.event import Event
@@ -142,12 +142,9 @@ def _property_changes(old: Property, new: Property) -> list[SchemaChange]:
 def _meaning_changes(old: Property, new: Property) -> Iterator[SchemaChange]:
     for field, remedy in (("role", KEEP), ("unit", OTHER_NAME), ("domain", OTHER_NAME)):
         before, after = getattr(old, field), getattr(new, field)
-        detail = f"{field} was {_format(before)}, is {_format(after)}"
-        if before is None or after is None:
-            if before != after:
-                yield SchemaChange(old.name, "tuned", detail)
-        elif before != after:
-            yield SchemaChange(old.name, "replaced", detail, remedy)
+        if before != after:
+            what, needed = ("tuned", "") if before is None or after is None else ("replaced", remedy)
+            yield SchemaChange(old.name, what, f"{field} was {_format(before)}, is {_format(after)}", needed)
 
 
 def _kind_changes(old: Property, new: Property) -> Iterator[SchemaChange]:
@@ -244,59 +241,50 @@ class SchemaProjection:
         compatible(*sorted((writer, reader), key=lambda schema: schema.version))
         self.writer = writer
         self.reader = reader
-        self._views = tuple(_view(p, writer) for p in reader)
-        self.loss = {view.name: 0.5 if view.convert is _round else 0.0 for view in self._views if not view.missing}
+        self._views = {p.name: _view(p, writer) for p in reader}
+        self.loss = {name: 0.5 if view.convert is round else 0.0 for name, view in self._views.items() if view}
 
     def __call__(self, event: Event) -> Event:
         values: dict[str, Any] = {}
         bound: dict[str, float | None] = {}
-        for view in self._views:
-            value = None if view.missing else event.get(view.name)
-            values[view.name] = view.convert(value) if value is not None and view.convert else value
-            if view.missing:
-                bound[view.name] = None
-            elif view.name in event.bound:
-                bound[view.name] = _widen_bound(event.bound[view.name], value, values[view.name])
-        flags = tuple(view.name for view in self._views if view.is_flagged(values[view.name], event))
-        return event.like(values, bound, flags)
+        flags: list[str] = []
+        for name, view in self._views.items():
+            if view is None:
+                values[name] = bound[name] = None
+                continue
+            value = event.get(name)
+            values[name] = read = view.convert(value) if value is not None and view.convert else value
+            if name in event.bound:
+                bound[name] = _widen_bound(event.bound[name], value, read)
+            if read is not None and (name in event.flags if view.is_unexpected is None else view.is_unexpected(read)):
+                flags.append(name)
+        return event.like(values, bound, tuple(flags))
 
 
-@dataclass(frozen=True)
-class _View:
+class _View(NamedTuple):
     """How a reader receives one of its properties.
 
-    missing: the writer never sends it
     is_unexpected: returns whether the reader's schema does not allow a value; None if both sides declare the same, so
         that the flag of the writer applies
     """
 
-    name: str
-    missing: bool
     convert: Callable[[Any], Any] | None
     is_unexpected: Callable[[Any], bool] | None
 
-    def is_flagged(self, value: Any, event: Event) -> bool:
-        if value is None:
-            return False
-        return self.name in event.flags if self.is_unexpected is None else self.is_unexpected(value)
 
-
-def _view(p: Property, writer: Schema) -> _View:
+def _view(p: Property, writer: Schema) -> _View | None:
+    """Return the view of a property; None if the writer never sends it."""
     if p.name not in writer or p.confidential or writer[p.name].confidential:
-        return _View(p.name, True, None, None)
+        return None
     w = writer[p.name]
     same = (w.minimum, w.maximum, w.closed, w.members) == (p.minimum, p.maximum, p.closed, p.members)
-    return _View(p.name, False, _conversion(w.kind, p.kind), None if same else _range_test(p))
+    return _View(_conversion(w.kind, p.kind), None if same else _range_test(p))
 
 
 def _conversion(written: Kind, read: Kind) -> Callable[[Any], Any] | None:
     if written in _MEASURED and read is Kind.INTEGER:
-        return _round
+        return round
     return float if written is Kind.INTEGER and read in _MEASURED else None
-
-
-def _round(value: float) -> int:
-    return round(value)
 
 
 def _widen_bound(bound: float | None, written: Any, read: Any) -> float | None:

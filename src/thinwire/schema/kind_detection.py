@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -38,9 +39,8 @@ EXACT = 2**53
 
 _VALUE_TYPES = (bool, int, float, str, bytes, datetime, list, tuple)
 _RANGED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ARRAY})
-_EPOCH_SECONDS = range(946_684_800, 4_102_444_800)
-"""the years 2000 to 2100"""
-_EPOCH_UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
+_YEAR_2000, _YEAR_2100 = 946_684_800, 4_102_444_800
+_EPOCH_UNITS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _TIME_WORDS = frozenset({"time", "timestamp", "ts", "datetime", "date", "epoch", "instant", "t"})
@@ -185,27 +185,23 @@ def _detect_timestamp(column: Column, types: set[type], is_time: bool) -> Detect
         form = form_of(column.values[0])
         if form is None or any(form_of(text) != form for text in column.values):
             return None
-        return _timestamp(f"text in the form {form}", form=form)
+        return DetectedKind(Kind.TIMESTAMP, f"text in the form {form}", {"form": form})
     if types == {datetime}:
         if any(value.tzinfo is None for value in column.values):
             raise SchemaError("a datetime without time zone is ambiguous: add one", property=column.path)
-        return _timestamp("datetimes", form="datetime")
+        return DetectedKind(Kind.TIMESTAMP, "datetimes", {"form": "datetime"})
     if types <= {int, float} and (is_time or rank_time_name(column.name)):
         unit, step = _epoch_unit(column.values), decimal_step(column.values)
         if step is not None and (unit is not None or is_time):
-            return _timestamp(f"{unit or 'a count'} since 1970", form="epoch", step=step)
+            return DetectedKind(Kind.TIMESTAMP, f"{unit or 'a count'} since 1970", {"form": "epoch", "step": step})
     return None
-
-
-def _timestamp(reason: str, **fields: Any) -> DetectedKind:
-    return DetectedKind(Kind.TIMESTAMP, reason, fields)
 
 
 def _epoch_unit(values: list[Any]) -> str | None:
     """Return the unit in which all values are between the years 2000 and 2100."""
     low, high = min(values), max(values)
-    fits = (u for u in _EPOCH_UNITS if _EPOCH_SECONDS.start <= low / u and high / u < _EPOCH_SECONDS.stop)
-    return next((_EPOCH_UNITS[unit] for unit in fits), None)
+    fits = (name for name, unit in _EPOCH_UNITS.items() if low / unit >= _YEAR_2000 and high / unit < _YEAR_2100)
+    return next(fits, None)
 
 
 def _detect_number(values: list[Any]) -> DetectedKind:
@@ -217,7 +213,7 @@ def _detect_number(values: list[Any]) -> DetectedKind:
         return DetectedKind(Kind.INTEGER, "whole numbers")
     step = decimal_step(values)
     if step is not None:
-        digits = decimals(values)
+        digits = max(map(places, values))
         return DetectedKind(Kind.NUMBER, f"at most {digits} decimal{'' if digits == 1 else 's'}", {"step": step})
     if largest > EXACT:
         return DetectedKind(Kind.OPAQUE, "decimals, and whole numbers that no double can hold")
@@ -251,24 +247,15 @@ def _is_position(pair: Any) -> bool:
     return len(pair) == 2 and type(pair[0]) is type(pair[1]) is float and abs(pair[0]) <= 90 and abs(pair[1]) <= 180
 
 
-def decimals(values: Iterable[Any]) -> int:
-    """Return the largest number of decimals of the values in their shortest form: 79.3366 has four."""
-    return max(map(places, values), default=0)
-
-
 def places(value: float) -> int:
-    """Return the number of decimals of a value in its shortest form."""
-    if type(value) is int:
-        return 0
-    digits, _, exponent = repr(value).partition("e")
-    fraction = digits.partition(".")[2]
-    return max(0, len("" if fraction == "0" else fraction) - int(exponent or 0))
+    """Return the number of decimals of a value in its shortest form: 79.3366 has four."""
+    return max(0, -int(Decimal(repr(value)).normalize().as_tuple().exponent))
 
 
 def decimal_step(values: Iterable[Any]) -> Fraction | None:
     """Return the decimal grid that contains all values exactly; None above nine places or 2^53 steps."""
     listed = list(values)
-    digits = decimals(listed)
+    digits = max(map(places, listed), default=0)
     if digits > MAX_DECIMALS or max(map(abs, listed)) * 10**digits >= EXACT:
         return None
     return Fraction(1, 10**digits)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from thinwire.errors import SchemaError
 from thinwire.schema.custom_kind import NAME, find_custom_kind, kind_names
@@ -140,14 +141,10 @@ def _exact(step: Fraction | float | int | str | None, name: str) -> Fraction | N
     """Return the step as written in decimal: 0.1 is one tenth, not the nearest double."""
     if step is None:
         return None
-    try:
-        # Checked as text first: the exact value of "1e-999999999" would exhaust the memory.
-        return Fraction(str(step)) if _STEP.fullmatch(str(step)) else _no_step(step, name)
-    except (ValueError, ZeroDivisionError):
-        return _no_step(step, name)
-
-
-def _no_step(step: object, name: str) -> NoReturn:
+    # Checked as text first: the exact value of "1e-999999999" would exhaust the memory.
+    if _STEP.fullmatch(str(step)):
+        with suppress(ValueError, ZeroDivisionError):
+            return Fraction(str(step))
     raise SchemaError("the step is not a number of at most 40 digits", property=name, step=str(step))
 
 

@@ -12,7 +12,7 @@ where documents have IRIs. A text without an IRI is a literal, so that every tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -238,30 +238,18 @@ class Node:
 
 def read_graph(text: str) -> Graph:
     """Return the triples of a Turtle text by subject and predicate, in the order of the text."""
-    data = _encoded(text)
     graph: Graph = {}
     try:
+        data = text.encode()
+        if len(data) > MAX_TEXT:
+            raise SchemaError("the Turtle text is too large; write one schema per text", size=len(text), limit=MAX_TEXT)
         for quad in parse(data, format=RdfFormat.TURTLE, base_iri=_BASE):
             graph.setdefault(_key(quad.subject), {}).setdefault(secure(quad.predicate.value), []).append(quad.object)
+    except UnicodeEncodeError as problem:
+        raise SchemaError("the Turtle text is not valid Unicode", position=problem.start) from None
     except SyntaxError as problem:
         raise SchemaError(f"not Turtle: {problem.msg}", line=problem.lineno, column=problem.offset) from None
     return graph
-
-
-def nodes_of(graph: Graph, kinds: Iterable[str]) -> list[Node]:
-    """Return the nodes of any of these types."""
-    wanted = tuple(kinds)
-    return [node for node in (Node(graph, key) for key in graph) if any(map(node.is_a, wanted))]
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        data = text.encode() if len(text) <= MAX_TEXT else b""
-    except UnicodeEncodeError as problem:
-        raise SchemaError("the Turtle text is not valid Unicode", position=problem.start) from None
-    if len(text) > MAX_TEXT or len(data) > MAX_TEXT:
-        raise SchemaError("the Turtle text is too large; write one schema per text", size=len(text), limit=MAX_TEXT)
-    return data
 
 
 def _key(term: object) -> str:

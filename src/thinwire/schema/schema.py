@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from hashlib import sha256
 from typing import Any
@@ -39,7 +39,7 @@ class Schema:
     """
 
     name: str
-    properties: tuple[Property, ...] = field()
+    properties: tuple[Property, ...]
     version: int = 1
 
     def __init__(self, name: str, properties: Sequence[Property], version: int = 1) -> None:
@@ -113,7 +113,6 @@ class Schema:
         return Schema(self.name, [p for p in self.properties if p.name in chosen], self.version)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the schema in JSON types."""
         return {
             "name": self.name,
             "version": self.version,

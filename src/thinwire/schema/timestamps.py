@@ -7,7 +7,7 @@ suffix: `iso:T3Z` is `2018-01-23T11:20:17.250Z`, `iso: 0` is `2020-03-09 10:14:3
 >>> form = form_of("2018-01-23T11:20:17.250Z")
 >>> form, to_ticks("2018-01-23T11:20:17.250Z", form)
 ('iso:T3Z', 1516706417250)
->>> from_ticks(1516706417250, form)
+>>> writer(form)(1516706417250)
 '2018-01-23T11:20:17.250Z'
 """
 
@@ -23,6 +23,7 @@ from thinwire.errors import SchemaError
 _FORM = re.compile(r"iso:([T ])([0-9])(Z|\+00:00)?")
 _TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|\+00:00)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400
 _BEYOND = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 """shown for instants outside the calendar, which predictions and invalid frames can contain"""
@@ -49,11 +50,6 @@ def to_ticks(value: object, form: str) -> int | None:
     return reader(form)(value)
 
 
-def from_ticks(ticks: int, form: str) -> object:
-    """Return the instant in this form."""
-    return writer(form)(ticks)
-
-
 @lru_cache(maxsize=64)
 def reader(form: str) -> Callable[[object], int | None]:
     """Return the function from values of a form to ticks."""
@@ -66,11 +62,11 @@ def reader(form: str) -> Callable[[object], int | None]:
         if not isinstance(value, str) or len(value) < 19:
             return None
         try:
-            seconds = _seconds_of_day(value[:10]) + _clock(value[11:19])
+            since = datetime.fromisoformat(value[:19]) - _NAIVE_EPOCH
             fraction = int(value[20 : 20 + digits]) if digits else 0
-            ticks = seconds * 10**digits + fraction
+            ticks = (since.days * _DAY + since.seconds) * 10**digits + fraction
             return ticks if write(ticks) == value else None
-        except (ValueError, OverflowError):
+        except (ValueError, TypeError):  # TypeError: the text has an offset before its 19th character
             return None
 
     return read
@@ -120,17 +116,8 @@ def _parts(form: str) -> tuple[str, int, str]:
 
 
 @lru_cache(maxsize=1024)
-def _seconds_of_day(text: str) -> int:
-    return (datetime.strptime(text, "%Y-%m-%d") - datetime(1970, 1, 1)).days * _DAY
-
-
-@lru_cache(maxsize=1024)
 def _day_text(days: int) -> str:
     try:
         return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
     except OverflowError:
         return _BEYOND[days > 0].date().isoformat()
-
-
-def _clock(text: str) -> int:
-    return int(text[0:2]) * 3600 + int(text[3:5]) * 60 + int(text[6:8])

@@ -28,28 +28,18 @@ from pyoxigraph import Literal, NamedNode
 
 from thinwire.errors import SchemaError
 from thinwire.schema.property import MAX_MEMBERS, Property, Role
-from thinwire.schema.rdf_graph import DOMAINS, PREFIXES, RUNTIME_TYPES, TW, UNITS, Node, nodes_of, read_graph, readable
+from thinwire.schema.rdf_graph import DOMAINS, PREFIXES, RUNTIME_TYPES, TW, UNITS, Node, read_graph, readable
 from thinwire.schema.schema import Schema
 
 _KINDS = {iri: kind for kind, iri in RUNTIME_TYPES.items()}
 _ROLES = {TW + role.value: role for role in Role}
 _SCHEMA_TERMS = frozenset({"name", "version", "property"})
 _RANGE_TERMS = frozenset({"step", "minValue", "maxValue"})
-_MODEL_TERMS = {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
-_OWN_TERMS = {
-    "order",
-    "role",
-    "members",
-    "closed",
-    "form",
-    "length",
-    "idleBand",
-    "period",
-    "confidential",
-    "static",
-    "customKind",
-}
-_PROPERTY_TERMS = frozenset(_MODEL_TERMS | _OWN_TERMS)
+_PROPERTY_TERMS = frozenset(
+    {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
+    | {"order", "role", "members", "closed", "form", "length", "idleBand", "period"}
+    | {"confidential", "static", "customKind"}
+)
 
 
 def to_turtle(schema: Schema) -> str:
@@ -69,7 +59,8 @@ def to_turtle(schema: Schema) -> str:
 
 def from_turtle(text: str) -> Schema:
     """Return the schema of a Turtle document, which must contain exactly one `tw:EventSchema`."""
-    found = nodes_of(read_graph(text), [f"{TW}EventSchema"])
+    graph = read_graph(text)
+    found = [node for key in graph if (node := Node(graph, key)).is_a(f"{TW}EventSchema")]
     if len(found) != 1:
         raise SchemaError("a document must describe one tw:EventSchema", found=[node.label for node in found])
     node = found[0]
@@ -160,12 +151,11 @@ def _facts(p: Property, order: int) -> Iterator[tuple[str, str]]:
     if p.members:
         yield "tw:members", f"( {' '.join(map(_literal, p.members))} )"
     hints = {"form": p.form, "length": p.length, "idleBand": p.idle_band, "period": p.period}
-    for word, value in (hints | {"customKind": p.custom_kind}).items():
+    flags = {"closed": p.closed, "confidential": p.confidential, "static": p.static}
+    for word, value in {**hints, "customKind": p.custom_kind}.items():
         if value is not None:
             yield f"tw:{word}", _literal(value) if isinstance(value, str) else repr(value)
-    for word, flag in (("closed", p.closed), ("confidential", p.confidential), ("static", p.static)):
-        if flag:
-            yield f"tw:{word}", "true"
+    yield from ((f"tw:{word}", "true") for word, is_set in flags.items() if is_set)
 
 
 def _limits(p: Property) -> Iterator[str]:

@@ -20,8 +20,7 @@ IN_MEMORY = Path("/dev/shm")
 """folder of the broker's log, if it exists: a disk would dominate the latency"""
 
 
-class NotServed(ThinwireError):
-    summary = "the demand classes of a topic are not served as required"
+class NotServed(ThinwireError, summary="the demand classes of a topic are not served as required"):
     advice = "Check that a translator runs and receives the subscriptions."
 
 
