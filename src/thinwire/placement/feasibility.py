@@ -9,7 +9,6 @@ monotone, so a dominating (lighter) type can replace a dominated (heavier) one o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -50,8 +49,7 @@ class HostFeasibility:
     @property
     def type_counts(self) -> Vector:
         """Number of topics of each type."""
-        counts = Counter(self.types)
-        return np.array([float(counts[kind]) for kind in range(len(self.rates))])
+        return np.bincount(np.array(self.types, np.int64), minlength=len(self.rates)).astype(np.float64)
 
     def violations(self, patterns: Places) -> Vector:
         """Return log(p90 / limit) of every topic of every set; positive values exceed the limit."""

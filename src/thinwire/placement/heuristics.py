@@ -5,7 +5,7 @@ First fit takes topics by falling latency and puts each on the first host that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -21,14 +21,12 @@ MAX_TOPICS = 14
 """largest input of the exhaustive search"""
 
 
-def first_fit(
-    feasibility: HostFeasibility, k: int, topics: Iterable[int] | None = None, by: Order = "latency"
-) -> list[Shared]:
+def first_fit(feasibility: HostFeasibility, k: int, by: Order = "latency") -> list[Shared]:
     """Assign topics by falling latency or load, each to the first host that can take it."""
     hosts: list[list[int]] = []
     kinds: list[Pattern] = []
     before, start = -1, 0
-    for topic in ordered(feasibility, topics, by):
+    for topic in ordered(feasibility, by):
         kind = feasibility.types[topic]
         if kind != before:
             before, start = kind, 0
@@ -46,21 +44,17 @@ def first_fit(
 def pairs(feasibility: HostFeasibility, topics: Sequence[int]) -> list[Shared]:
     """Return as many pairs as possible and the rest alone: the optimum for k = 2."""
     feasibility.evaluate({feasibility.pattern_of(pair) for pair in combinations(topics, 2)})
-    edges = [
-        (a, b)
-        for a in range(len(topics))
-        for b in range(a + 1, len(topics))
-        if feasibility.is_feasible(feasibility.pattern_of((topics[a], topics[b])))
-    ]
+    numbers = combinations(range(len(topics)), 2)
+    edges = [(a, b) for a, b in numbers if feasibility.is_feasible(feasibility.pattern_of((topics[a], topics[b])))]
     partner = maximum_matching(len(topics), edges)
     return [(topics[a],) if b < 0 else (topics[a], topics[b]) for a, b in enumerate(partner) if b < 0 or a < b]
 
 
-def ordered(feasibility: HostFeasibility, topics: Iterable[int] | None, by: Order) -> list[int]:
+def ordered(feasibility: HostFeasibility, by: Order = "latency") -> list[int]:
     """Return topics by falling latency alone on a host, or by falling load."""
     weight = feasibility.violations_alone() if by == "latency" else feasibility.loads
-    chosen = range(len(feasibility.types)) if topics is None else topics
-    return sorted(chosen, key=lambda topic: (-weight[feasibility.types[topic]], feasibility.types[topic], topic))
+    kinds = feasibility.types
+    return sorted(range(len(kinds)), key=lambda topic: (-weight[kinds[topic]], kinds[topic], topic))
 
 
 def _takes(feasibility: HostFeasibility, pattern: Pattern, kind: int, k: int) -> bool:

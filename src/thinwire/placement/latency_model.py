@@ -38,10 +38,8 @@ class Margin:
 
     def above(self, logs: Vector) -> Vector:
         """Return the bounds of predictions."""
-        inside = np.interp(logs, self.places, self.bounds)
-        low, high = self.bounds[0] - self.places[0], self.bounds[-1] - self.places[-1]
-        outside = np.where(logs < self.places[0], logs + low, logs + high)
-        return np.asarray(np.where((logs < self.places[0]) | (logs > self.places[-1]), outside, inside))
+        inside = np.clip(logs, self.places[0], self.places[-1])
+        return np.asarray(np.interp(inside, self.places, self.bounds) + (logs - inside))
 
     def to_document(self) -> dict[str, Any]:
         """Return the stored form."""
@@ -139,15 +137,11 @@ class LatencyFeedback:
 
     Only a factor is learned. A few observations cannot fit the network, but they show how much faster or slower a host
     is than predicted.
-
-    half_life: observations after which the weight of an old one is halved
     """
 
-    def __init__(self, model: MonotoneModel, half_life: float = HALF_LIFE) -> None:
-        if half_life <= 0:
-            raise ConfigError("must be positive", field="half_life", value=half_life, above=0)
-        self._initial, self.half_life = model, half_life
-        self._sum, self._weight = 0.0, half_life / 4
+    def __init__(self, model: MonotoneModel) -> None:
+        self._initial = model
+        self._sum, self._weight = 0.0, HALF_LIFE / 4
 
     @property
     def model(self) -> MonotoneModel:
@@ -157,7 +151,7 @@ class LatencyFeedback:
     def observe(self, topics: Sequence[TopicLoad], host: Host, p90: Sequence[float | None]) -> None:
         """Add the observed p90, in seconds, of topics that share a host; None for topics without a report."""
         predicted = np.log(self._initial.p90(topics, host))
-        decay = 0.5 ** (1.0 / self.half_life)
+        decay = 0.5 ** (1.0 / HALF_LIFE)
         for observed, log in zip(p90, predicted.tolist(), strict=True):
             if observed is not None and observed > 0:
                 self._sum = decay * self._sum + float(np.log(observed)) - log

@@ -67,13 +67,11 @@ class PricingResult:
     patterns: patterns of about the value of a host or more, best first, as rows of counts by type
     worth: upper bound of the value of any pattern
     evaluated: number of sets evaluated
-    cut: whether the search stopped before it was complete
     """
 
     patterns: Counts
     worth: float
     evaluated: int
-    cut: bool
 
 
 def price(
@@ -94,7 +92,7 @@ def price(
     search = _Search(feasibility, prices, k, budget, slack, enough)
     search.run()
     worth = max(search.best, search.minimum_value, search.open)
-    return PricingResult(search.best_patterns(), worth, search.evaluated, search.open > 0)
+    return PricingResult(search.best_patterns(), worth, search.evaluated)
 
 
 class _Search:
@@ -105,7 +103,7 @@ class _Search:
     """
 
     def __init__(
-        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
+        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None
     ) -> None:
         self.feasibility, self.k, self.budget, self.slack, self.enough = feasibility, k, budget, slack, enough
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
@@ -205,6 +203,5 @@ class _Search:
         worths = np.concatenate([np.zeros(0), *(self.prices[some].sum(axis=1) for some in level)])
         best = np.argsort(-worths, kind="stable")[:KEPT]
         kinds = len(self.feasibility.rates)
-        return np.concatenate([np.zeros((0, kinds), np.float32), *(_as_counts(self.order[s], kinds) for s in level)])[
-            best
-        ]
+        counts = [np.zeros((0, kinds), np.float32), *(_as_counts(self.order[some], kinds) for some in level)]
+        return np.asarray(np.concatenate(counts)[best])
