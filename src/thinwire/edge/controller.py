@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from thinwire.brokers.protocol import Broker
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, EDGE_LEADER, Assignment
@@ -44,30 +45,30 @@ class LeaderLeasePolicy(LeasePolicy):
         return False
 
 
+@dataclass(eq=False)
 class Leadership:
     """The work of the leading controller: one decision per interval."""
 
-    def __init__(self, lease: Lease, decide: Callable[[Lease], Awaitable[None]], interval: float, term: float) -> None:
-        self._lease = lease
-        self._decide = decide
-        self._interval = interval
-        self._term = term
-        self._stopping = False
+    lease: Lease
+    decide: Callable[[Lease], Awaitable[None]]
+    interval: float
+    term: float
+    is_stopping: bool = False
 
     def stop(self) -> None:
-        self._stopping = True
+        self.is_stopping = True
 
     async def run(self) -> None:
         decided = loop_time()
-        while not self._stopping:
-            await asyncio.sleep(self._interval)
-            if loop_time() - decided > self._interval + self._term / 2:
+        while not self.is_stopping:
+            await asyncio.sleep(self.interval)
+            if loop_time() - decided > self.interval + self.term / 2:
                 # The process was paused, and the changes of that time have not been read yet.
-                await asyncio.sleep(self._term)
+                await asyncio.sleep(self.term)
             decided = loop_time()
             try:
-                async with asyncio.timeout(self._term):
-                    await self._decide(self._lease)
+                async with asyncio.timeout(self.term):
+                    await self.decide(self.lease)
             except Superseded:
                 raise
             except (TransportError, TimeoutError) as problem:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thinwire.edge.edge_documents import EdgeReport, EdgeTopic, TopicMeasurements
+from thinwire.edge.edge_documents import EdgeTopic, TopicMeasurements
 from thinwire.edge.edge_state import EdgeState
 from thinwire.placement import Host, MonotoneModel, TopicLoad
 from thinwire.placement.load_balance import SHARPNESS
@@ -84,7 +84,8 @@ class MoveDecider:
     def find_savings(self, view: EdgeView) -> dict[str, str]:
         """Return moves that empty a host and keep all latencies below `MAX_UTILISATION` of the limits, if possible."""
         placed = view.placed()
-        for emptied in sorted((h for h in placed if placed[h]), key=lambda name: _load(view, placed[name])):
+        loads = {host: sum(view.topics[topic].load for topic in topics) for host, topics in placed.items() if topics}
+        for emptied in sorted(loads, key=loads.__getitem__):
             rest: Placement = {host: topics for host, topics in placed.items() if host != emptied and topics}
             if rest and not view.pinned & set(placed[emptied]) and self._pack(view, rest, placed[emptied]):
                 return _changed(view, {**rest, emptied: ()})
@@ -158,10 +159,6 @@ class MoveDecider:
         return True
 
 
-def _load(view: EdgeView, topics: Iterable[str]) -> float:
-    return sum(view.topics[topic].load for topic in topics)
-
-
 def _changed(view: EdgeView, placed: Placement) -> dict[str, str]:
     now = {topic: host for host, topics in placed.items() for topic in topics}
     return {topic: host for topic, host in sorted(now.items()) if view.at.get(topic) != host}
@@ -190,24 +187,24 @@ class EdgeMonitor:
     def view(self, running: set[str], now: float) -> EdgeView:
         """Return the topics with measured rates, on the running hosts."""
         state = self._state
+        at, assigned = dict(state.assignment.hosts), sorted(state.assigned_topics())
         hosts = {name: state.hosts[name].placed for name in sorted(running & state.hosts.keys())}
         measured = self.measurements(now)
-        assigned = state.assigned_topics()
         topics = {
-            name: _measured_load(state.topics[name], measured.get(name), self._host(name, hosts))
-            for name in sorted(assigned)
+            name: _measured_load(state.topics[name], measured.get(name), hosts.get(at[name])) for name in assigned
         }
-        pinned = frozenset(name for name in assigned if state.topics[name].host)
-        return EdgeView(topics, hosts, dict(state.assignment.hosts), pinned)
+        return EdgeView(topics, hosts, at, frozenset(name for name in assigned if state.topics[name].host))
 
     def measurements(self, now: float) -> dict[str, TopicMeasurements]:
         """Return the measurements of each topic by its host, with the worst p90 of all reports."""
         found: dict[str, TopicMeasurements] = {}
         reports = self._state.reports.items()
-        fresh = {name: report for name, (report, received) in reports if now - received < MAX_REPORT_AGE}
+        fresh = {name: report.topics for name, (report, received) in reports if now - received < MAX_REPORT_AGE}
         for topic, host in self._state.assignment.hosts.items():
-            if host in fresh and topic in fresh[host].topics:
-                found[topic] = replace(fresh[host].topics[topic], p90=_worst_p90(fresh, topic))
+            if topic in fresh.get(host, ()):
+                p90 = [topics[topic].p90 for topics in fresh.values() if topic in topics]
+                worst = max((latency for latency in p90 if latency is not None), default=None)
+                found[topic] = replace(fresh[host][topic], p90=worst)
         return found
 
     def find_violated(self, now: float) -> set[str]:
@@ -223,9 +220,6 @@ class EdgeMonitor:
     def find_persistent(self, now: float) -> set[str]:
         """Return the topics whose limit has been violated for longer than a backlog explains."""
         return {topic for topic, since in self._violated_since.items() if now - since >= PERSISTENT_AFTER}
-
-    def _host(self, topic: str, hosts: Mapping[str, Host]) -> Host | None:
-        return hosts.get(self._state.assignment.hosts.get(topic, ""))
 
 
 def _measured_load(document: EdgeTopic, measured: TopicMeasurements | None, host: Host | None) -> TopicLoad:
@@ -246,8 +240,3 @@ def _is_plausible(expected: float, measured: float, span: float) -> bool:
     (True, False, False)
     """
     return abs(measured - expected) * span <= SIGNIFICANCE * math.sqrt(expected * span)
-
-
-def _worst_p90(reports: Mapping[str, EdgeReport], topic: str) -> float | None:
-    p90 = [report.topics[topic].p90 for report in reports.values() if topic in report.topics]
-    return max((latency for latency in p90 if latency is not None), default=None)

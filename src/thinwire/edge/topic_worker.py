@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -67,6 +67,7 @@ class TopicWorker(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(eq=False)
 class ProcessWorker:
     """A function in a process of its own.
 
@@ -76,20 +77,13 @@ class ProcessWorker:
     model: returns the current model of the function; None if there is none
     """
 
-    def __init__(
-        self,
-        function: str,
-        megabytes: int = 512,
-        path: Sequence[str] = (),
-        model: Callable[[], bytes | None] = lambda: None,
-    ) -> None:
-        self.function = function
-        self.megabytes = megabytes
-        self.path = tuple(path)
-        self.model = model
-        self._loaded_model: bytes | None = None
-        self._rejected_model: bytes | None = None
-        self._process: asyncio.subprocess.Process | None = None
+    function: str
+    megabytes: int = 512
+    path: Sequence[str] = ()
+    model: Callable[[], bytes | None] = lambda: None
+    _loaded_model: bytes | None = field(default=None, init=False)
+    _rejected_model: bytes | None = field(default=None, init=False)
+    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
     @property
     def pid(self) -> int | None:

@@ -15,6 +15,7 @@ buckets with values are stored, at most 292.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -40,20 +41,19 @@ class Histogram:
     buckets: number of values by bucket; least, most: the smallest and the largest value, exactly
     """
 
-    buckets: dict[int, int] = field(default_factory=dict)
+    buckets: Counter[int] = field(default_factory=Counter)
     least: float = math.inf
     most: float = -math.inf
 
     @property
     def count(self) -> int:
-        return sum(self.buckets.values())
+        return self.buckets.total()
 
     def add(self, value: float) -> None:
         """Count a value."""
         if not value >= 0:
             raise LedgerError("a histogram counts non-negative numbers", value=value)
-        bucket = _bucket(value)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.buckets[_bucket(value)] += 1
         self.least = min(self.least, value)
         self.most = max(self.most, value)
 
@@ -64,8 +64,7 @@ class Histogram:
             return
         if not bool((column >= 0).all()):
             raise LedgerError("a histogram counts non-negative numbers", value=float(column.min()))
-        for bucket, count in zip(*np.unique(_buckets(column), return_counts=True), strict=True):
-            self.buckets[int(bucket)] = self.buckets.get(int(bucket), 0) + int(count)
+        self.buckets.update(_buckets(column).tolist())
         self.least = min(self.least, float(column.min()))
         self.most = max(self.most, float(column.max()))
 
@@ -107,8 +106,7 @@ def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
     """
     total = Histogram()
     for histogram in histograms:
-        for bucket, count in histogram.buckets.items():
-            total.buckets[bucket] = total.buckets.get(bucket, 0) + count
+        total.buckets.update(histogram.buckets)
         total.least = min(total.least, histogram.least)
         total.most = max(total.most, histogram.most)
     return total
