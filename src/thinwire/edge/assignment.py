@@ -130,7 +130,7 @@ def _place_around_pinned(
     at = {topic.topic: topic.host for topic in topics if topic.host}
     kinds = {name: host.placed for name, host in hosts.items()}
     view = EdgeView({topic.topic: topic.placed for topic in topics}, kinds, at, frozenset(at))
-    return {**at, **MoveDecider(model, k).find_moves(view, ())}
+    return {**at, **MoveDecider(model, k, view).find_moves(())}
 
 
 def _assign_names(groups: Sequence[Sequence[str]], names: Sequence[str], before: Mapping[str, str]) -> HostOfTopic:

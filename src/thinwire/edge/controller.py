@@ -111,11 +111,6 @@ class Controller(LeasedService[Leadership]):
         self._calm_since = self._paused_until = 0.0
         self._last_warning = -CALM_PERIOD
 
-    @property
-    def is_leader(self) -> bool:
-        """Whether this controller holds the lease."""
-        return LEADER in self._held
-
     def _needed_topics(self) -> set[str]:
         return {LEADER}
 
@@ -142,14 +137,14 @@ class Controller(LeasedService[Leadership]):
             self._adjust_model(view, now)
         if now < self._paused_until and not unplaced:
             return
-        decider = MoveDecider(self._feedback.model, self.k)
+        decider = MoveDecider(self._feedback.model, self.k, view)
         if violated or unplaced:
             persistent = self._monitor.find_persistent(now)
-            moves = decider.find_moves(view, violated, persistent)
+            moves = decider.find_moves(violated, persistent)
             self._report_shortage(persistent if not moves else set(), now)
             await self._move(lease, moves)
         elif self.empty_hosts and now - self._calm_since >= CALM_PERIOD:
-            await self._move(lease, decider.find_savings(view))
+            await self._move(lease, decider.find_savings())
 
     def _report_shortage(self, topics: set[str], now: float) -> None:
         """Log topics whose limit no feasible move restores, at most once per `CALM_PERIOD`."""

@@ -181,7 +181,7 @@ def best_bound(feasibility: HostFeasibility, k: int, relaxed: Relaxation, *, bud
         return relaxed.bound
     for types in FEW_TYPES:
         rough = bucketed(feasibility.topics, types=types, up=False)
-        fewer = HostFeasibility(feasibility.model, feasibility.host, rough, careful=feasibility.careful)
+        fewer = HostFeasibility(feasibility.model, feasibility.host, rough)
         every = every_pattern(fewer, k, budget=min(budget, MAX_ENUMERATED))
         if every is not None:
             return max(relaxed.bound, math.ceil(_solve_with(Master(fewer.type_counts), every) - SMALL))

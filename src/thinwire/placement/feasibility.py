@@ -26,13 +26,10 @@ BISECTIONS = 60
 
 
 class HostFeasibility:
-    """Feasible sets of topics on one kind of host.
+    """Feasible sets of topics on one kind of host, with the margin of the model."""
 
-    careful: apply the margin of the model; otherwise use the predicted p90 itself
-    """
-
-    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad], *, careful: bool = True) -> None:
-        self.model, self.host, self.topics, self.careful = model, host, topics, careful
+    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad]) -> None:
+        self.model, self.host, self.topics = model, host, topics
         keys = [(topic.rate, topic.interval, topic.promise) for topic in topics]
         kinds = sorted(set(keys))
         numbers = {key: number for number, key in enumerate(kinds)}
@@ -42,7 +39,7 @@ class HostFeasibility:
         self.seconds = np.array([interval / host.speed for _, interval, _ in kinds])
         self.promises = np.log(np.array([promise for _, _, promise in kinds]))
         self.loads = self.rates * self.seconds
-        self.limits = _limits(model, self.promises) if careful else self.promises
+        self.limits = _limits(model, self.promises)
         """largest predicted logarithm of each type that keeps its limit"""
         self._known: dict[Pattern, bool] = {}
 
@@ -55,8 +52,7 @@ class HostFeasibility:
         """Return log(p90 / limit) of every topic of every set; positive values exceed the limit."""
         sizes = np.full(len(patterns), patterns.shape[1], np.int64)
         logs = self.model.logs(self.rates[patterns], self.seconds[patterns], sizes, self.host)
-        bounds = self.model.bounds(logs) if self.careful else logs
-        return np.asarray(bounds - self.promises[patterns])
+        return np.asarray(self.model.bounds(logs) - self.promises[patterns])
 
     def check_sets(self, patterns: Places) -> NDArray[np.bool_]:
         """Return which sets of equal size keep every limit."""

@@ -80,14 +80,14 @@ def price(
     k: int,
     *,
     budget: int,
-    slack: float = ABOVE,
-    enough: int | None = None,
+    slack: float,
+    enough: int,
 ) -> PricingResult:
     """Search the patterns with the highest value.
 
     budget: largest number of sets to evaluate
     slack: patterns that are better by at most this are not searched; the returned upper bound includes it
-    enough: stop after this many patterns of more value than a host and the slack; default: search the best
+    enough: stop after this many patterns of more value than a host and the slack
     """
     search = _Search(feasibility, prices, k, budget, slack, enough)
     search.run()
@@ -103,9 +103,11 @@ class _Search:
     """
 
     def __init__(
-        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None
+        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int
     ) -> None:
-        self.feasibility, self.k, self.budget, self.slack, self.enough = feasibility, k, budget, slack, enough
+        self.feasibility, self.k, self.budget, self.enough = feasibility, k, budget, enough
+        self.minimum_value = 1.0 + slack
+        """smallest value that is searched"""
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
         self.demands = feasibility.type_counts[self.order]
@@ -122,15 +124,10 @@ class _Search:
             promising = possible > self.minimum_value
             if not promising.any():
                 continue
-            if self.evaluated >= self.budget or self.beyond >= (self.enough or self.budget):
+            if self.evaluated >= self.budget or self.beyond >= self.enough:
                 self.open = max(self.open, float(possible[promising].max()))
                 continue
             stack += self._blocks(*self._grown(block[promising], candidates[promising]))
-
-    @property
-    def minimum_value(self) -> float:
-        """Smallest value that is searched."""
-        return (self.best if self.enough is None else 1.0) + self.slack
 
     def _blocks(
         self, patterns: Places, candidates: Candidates, possible: Vector
@@ -193,7 +190,7 @@ class _Search:
     def _record(self, patterns: Places) -> None:
         worths = self.prices[patterns].sum(axis=1)
         self.found.append(patterns[worths > MIN_RETURNED_VALUE])
-        self.beyond += int((worths > 1.0 + self.slack).sum())
+        self.beyond += int((worths > self.minimum_value).sum())
         self.best = max(self.best, float(worths.max(initial=0.0)))
 
     def best_patterns(self) -> Counts:

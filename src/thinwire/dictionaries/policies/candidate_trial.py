@@ -58,27 +58,24 @@ def climb(
     """
 
     @cache
-    def value(index: int) -> float | None:
-        return worth(sizes[index]) if 0 <= index < len(sizes) else None
+    def value(index: int) -> float:
+        found = worth(sizes[index]) if 0 <= index < len(sizes) else None
+        return -inf if found is None else found
 
     best = max(0, min(bisect_right(sizes, start) - 1, len(sizes) - 1))
     for step in steps:
-        while _is_better(value(best + step), value(best)):
+        while value(best + step) > value(best):
             best += step
-    return sizes[best] if sizes and value(best) is not None else None
+    return sizes[best] if value(best) > -inf else None
 
 
-def _is_better(candidate: float | None, current: float | None) -> bool:
-    return candidate is not None and (current is None or candidate > current)
-
-
-def fitting(sample: int, ladder: Sequence[int] = LADDER) -> list[int]:
+def fitting(sample: int) -> list[int]:
     """Return the sizes for which a sample of this many bytes is enough; always the smallest.
 
     >>> fitting(25_000), fitting(100)
     ([256, 384, 512, 768, 1024, 1536, 2048], [256])
     """
-    return [size for size in ladder if size == ladder[0] or size * ENOUGH <= sample]
+    return [size for size in LADDER if size == LADDER[0] or size * ENOUGH <= sample]
 
 
 class Effort(NamedTuple):
