@@ -21,7 +21,7 @@ from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
 from thinwire.errors import Conflict, Superseded, TransportError
 from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_model import LatencyFeedback
-from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy
+from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.service_base import loop_time
 from thinwire.topics.leases import Lease, Leases
 
@@ -33,16 +33,6 @@ CALM_PERIOD = 60.0
 """seconds without a violation or a move before a host is emptied"""
 
 _log = logging.getLogger("thinwire.edge")
-
-
-class LeaderLeasePolicy(LeasePolicy):
-    """Any controller takes the lease as soon as it is free, and keeps it."""
-
-    def can_take(self, topic: str, now: float) -> bool:
-        return self.leases.is_free(topic, now)
-
-    def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
-        return False
 
 
 @dataclass(eq=False)
@@ -105,7 +95,6 @@ class Controller(LeasedService[Leadership]):
         self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
         self._state = EdgeState(broker, self._hosts, leaders)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
-        self._lease_policy = LeaderLeasePolicy(self.name, leaders)
         self._feedback = LatencyFeedback(model)
         self._monitor = EdgeMonitor(self._state)
         self._calm_since = self._paused_until = 0.0
@@ -122,7 +111,7 @@ class Controller(LeasedService[Leadership]):
         """Nothing to pass on: decisions read the current state."""
 
     async def _write_heartbeat(self) -> None:
-        """Controllers do not share topics, so they store no heartbeat."""
+        """Store none: a controller that knows no other takes the lease as soon as it is free, and keeps it."""
         self._has_initial_state.set()
 
     async def _decide(self, lease: Lease) -> None:

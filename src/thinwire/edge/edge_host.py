@@ -33,7 +33,7 @@ from thinwire.edge.edge_documents import (
     EdgeHostDocument,
     EdgeReport,
     EdgeTopic,
-    host_key,
+    edge_key,
 )
 from thinwire.edge.edge_state import EdgeState
 from thinwire.edge.topic_processor import TopicProcessor
@@ -148,7 +148,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
             with suppress(TransportError, TimeoutError):
                 async with asyncio.timeout(self.leases.term):
                     if not is_registered:
-                        await (await self.broker.bucket(EDGE)).put(host_key(self.name), self.about.encode())
+                        await (await self.broker.bucket(EDGE)).put(edge_key("host", self.name), self.about.encode())
                         is_registered = True
                     await self._report()
             await asyncio.sleep(self.report)

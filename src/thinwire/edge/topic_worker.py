@@ -100,13 +100,11 @@ class ProcessWorker:
                 outcome = await self._read_answer()
             if outcome.kind == "raised":
                 raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
-        except (TimeoutError, asyncio.IncompleteReadError):
+        except BaseException as problem:
             await self.close()
-            raise FunctionUnusable(
-                "loading timed out or the process ended", function=self.function, seconds=LOAD_TIMEOUT
-            ) from None
-        except BaseException:
-            await self.close()
+            if isinstance(problem, TimeoutError | asyncio.IncompleteReadError):
+                reason = "loading timed out or the process ended"
+                raise FunctionUnusable(reason, function=self.function, seconds=LOAD_TIMEOUT) from None
             raise
 
     async def process(self, body: bytes, seconds: float) -> WorkerOutcome:

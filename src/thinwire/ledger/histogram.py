@@ -15,9 +15,11 @@ buckets with values are stored, at most 292.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,14 +85,11 @@ class Histogram:
 
     def _estimate(self, rank: int) -> float:
         """Return the middle of the bucket that contains the value of this rank."""
-        counted = 0
-        for bucket in sorted(self.buckets):
-            counted += self.buckets[bucket]
-            if counted >= rank:
-                break
+        buckets = sorted(self.buckets)
+        bucket = buckets[bisect_left(list(accumulate(self.buckets[bucket] for bucket in buckets)), rank)]
         # The last bucket has no upper end and therefore no middle.
-        middle = self.most if bucket == TOP else _middle(bucket)
-        return min(max(middle, self.least), self.most)
+        middle = self.most if bucket == TOP else 2 * FLOOR * _WIDTH**bucket / (_WIDTH + 1) if bucket else 0.0
+        return float(min(max(middle, self.least), self.most))
 
     def __repr__(self) -> str:
         return f"Histogram(count={self.count}, least={self.least}, most={self.most})"
@@ -122,7 +121,3 @@ def _buckets(column: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray
     inside = np.clip(column, FLOOR, CEILING)
     indexes = np.ceil(np.log(inside / FLOOR) / _LOG_WIDTH).astype(np.int64)
     return np.where(column > CEILING, TOP, indexes)
-
-
-def _middle(bucket: int) -> float:
-    return 0.0 if bucket == 0 else float(2 * FLOOR * _WIDTH**bucket / (_WIDTH + 1))

@@ -20,7 +20,6 @@ Counts = NDArray[np.float32]
 Candidates = NDArray[np.bool_]
 """matrix over patterns and types: whether the type may join the pattern"""
 
-BATCH = 4096
 BLOCK = 64
 KEPT = 20_000
 """largest number of patterns returned"""
@@ -147,7 +146,8 @@ class _Search:
         reach = worths[rows] + self._largest_gain(copies, rows, added, self.k - block.shape[1])
         rows, added = rows[reach > self.minimum_value], added[reach > self.minimum_value]
         grown = np.column_stack((block[rows], added))
-        kept = self._allowed(grown)
+        self.evaluated += len(grown)
+        kept = self.feasibility.check_sets(self.order[grown])
         candidates = candidates.copy()
         candidates[rows[~kept], added[~kept]] = False
         rows, added, grown = rows[kept], added[kept], grown[kept]
@@ -181,11 +181,6 @@ class _Search:
         return np.asarray(
             worth[at, ends] - (worth[at, starts] - own * self.prices[starts]) - surplus * self.prices[ends]
         )
-
-    def _allowed(self, patterns: Places) -> Candidates:
-        parts = [patterns[start : start + BATCH] for start in range(0, len(patterns), BATCH)]
-        self.evaluated += len(patterns)
-        return np.concatenate([np.zeros(0, bool), *(self.feasibility.check_sets(self.order[part]) for part in parts)])
 
     def _record(self, patterns: Places) -> None:
         worths = self.prices[patterns].sum(axis=1)

@@ -162,7 +162,9 @@ def propose(
         shared, complete = [(hosts[0], group) for group in groups], relaxed.complete and rounded == list(topics)
         bound = _lower_bound_of(topics, feasibility, relaxed, k, budget)
     plan = PlacementPlan(_assignments(topics, shared, model), bound, complete, k)
-    _check_host_count(plan, hosts)
+    available = sum(inf if host.count is None else host.count for host in hosts)
+    if len(plan.assignments) > available:
+        raise NotEnoughHosts(hosts=available, needed=len(plan.assignments), lower_bound=bound)
     return plan
 
 
@@ -237,11 +239,3 @@ def _assignments(
         name = host.name if host.count == 1 else f"{host.name}-{numbers[host.name]}"
         assignments.append(HostAssignment(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
     return tuple(assignments)
-
-
-def _check_host_count(plan: PlacementPlan, hosts: Sequence[Host]) -> None:
-    if any(host.count is None for host in hosts):
-        return
-    available = sum(host.count or 0 for host in hosts)
-    if len(plan.assignments) > available:
-        raise NotEnoughHosts(hosts=available, needed=len(plan.assignments), lower_bound=plan.lower_bound)

@@ -231,7 +231,8 @@ class CandidateTrial:
         attempts = []
         for number in range(min(most, shares * len(lengths))):
             segment = lengths[number % len(lengths)]
-            sample = _thin_out(messages[number % shares :: shares], needed)
+            share = messages[number % shares :: shares]
+            sample = share[:: max(1, sum(map(len, share)) // needed)]  # evenly spread
             built = build(sample, TrainingMethod(*SKETCH, size, segment, effort.acceleration))
             if built is not None:
                 attempts.append(Attempt(self._packed(codec_of(built)), segment, built))
@@ -272,11 +273,6 @@ class CandidateTrial:
         """Return the bytes of a packed message, corrected for the size of the evaluating messages."""
         judges = self._judges[::every]
         return packed(judges, codec) * self.mean / max(sum(map(len, judges)), 1)
-
-
-def _thin_out(messages: Sequence[bytes], size: int) -> Sequence[bytes]:
-    """Return evenly spread messages of `size` to twice `size` bytes."""
-    return messages[:: max(1, sum(map(len, messages)) // size)]
 
 
 def sent_size(dictionary: Dictionary, parent: Dictionary | None) -> int:

@@ -196,7 +196,8 @@ class CostBased:
             return KEEP
         life = self._life()
         if decayed and self._dictionary is not None:
-            self._end_epoch(self._dictionary)
+            kind = DictionaryKind(self._requested_size, (self._dictionary.codec, self._dictionary.level))
+            self._epochs.end(kind, self._progress.seen - self._born, self._cost, self.topology.copies)
         trial = CandidateTrial(
             messages,
             self._codec,
@@ -241,10 +242,6 @@ class CostBased:
     def _segments(self, decayed: bool) -> Sequence[int]:
         """Return the lengths of segments to try; after a decay only the present one, to save time."""
         return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
-
-    def _end_epoch(self, dictionary: Dictionary) -> None:
-        kind = DictionaryKind(self._requested_size, (dictionary.codec, dictionary.level))
-        self._epochs.end(kind, self._progress.seen - self._born, self._cost, self.topology.copies)
 
     def _best_size(self, trial: CandidateTrial, decayed: bool) -> int | None:
         """Return the best size; with a dictionary in use only few are tried, starting at its own size."""
