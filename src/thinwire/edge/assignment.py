@@ -89,7 +89,6 @@ async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostD
 
 
 async def read_assignment(broker: Broker) -> Assignment:
-    """Return the current assignment."""
     entry = await (await broker.bucket(EDGE)).get(ASSIGNMENT)
     return Assignment() if entry is None or entry.value is None else Assignment.decode(entry.value)
 

@@ -53,7 +53,6 @@ class TopicProcessor:
         self._stopping.set()
 
     def measurements(self, now: float) -> TopicMeasurements:
-        """Return the recent measurements."""
         return TopicMeasurements(
             p90=self.times.p90(now, self._current_due),
             rate=self.rate.rate,

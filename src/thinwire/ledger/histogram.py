@@ -52,7 +52,6 @@ class Histogram:
         return self.buckets.total()
 
     def add(self, value: float) -> None:
-        """Count a value."""
         if not value >= 0:
             raise LedgerError("a histogram counts non-negative numbers", value=value)
         self.buckets[_bucket(value)] += 1

@@ -18,7 +18,7 @@ import numpy as np
 from thinwire.placement.feasibility import HostFeasibility, Lighter, Places, lighter, steps
 from thinwire.placement.heuristics import Shared, first_fit, pairs
 from thinwire.placement.hosts import Vector, bucketed, check_together
-from thinwire.placement.pattern_pricing import Counts, every_pattern, price
+from thinwire.placement.pattern_pricing import Counts, PatternSearch, every_pattern
 from thinwire.placement.simplex import Master
 
 MAX_EVALUATED = 20_000
@@ -117,9 +117,8 @@ def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Rela
     if k == 2 and len(feasibility.types) <= MAX_MATCHED:
         master.solve()
         return Relaxation(master, len(pairs(feasibility, range(len(feasibility.types)))), True)
-    every = None
-    if len(feasibility.rates) <= FEW_TYPES[0]:
-        every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED))
+    few = len(feasibility.rates) <= FEW_TYPES[0]
+    every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED)) if few else None
     if every is not None:
         bound, complete = _solve_with(master, every), True
     else:
@@ -144,10 +143,12 @@ def _solve_by_pricing(feasibility: HostFeasibility, master: Master, k: int, budg
     left, bound, complete = budget, 0.0, False
     while left > 0 and not complete:
         left -= _add_nearby(feasibility, master, k)
-        found = price(feasibility, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
-        left -= max(found.evaluated, 1)
-        bound = max(bound, master.value / max(found.worth, 1.0))
-        _solve_with(master, found.patterns)
+        slack = _slack(master.value)
+        search = PatternSearch(feasibility, master.prices, k, budget=left, slack=slack, enough=ENOUGH)
+        search.run()
+        left -= max(search.evaluated, 1)
+        bound = max(bound, master.value / search.worth)
+        _solve_with(master, search.best_patterns())
         complete = math.ceil(bound - SMALL) >= math.ceil(master.value - SMALL)
     return bound, complete
 
@@ -235,7 +236,6 @@ def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, b
 
 
 def _assign_topics(feasibility: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
-    """Assign topics to patterns of types."""
     waiting: list[list[int]] = [[] for _ in feasibility.rates]
     for topic in range(len(feasibility.types) - 1, -1, -1):
         waiting[feasibility.types[topic]].append(topic)

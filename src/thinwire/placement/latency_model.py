@@ -42,7 +42,6 @@ class Margin:
         return np.asarray(np.interp(inside, self.places, self.bounds) + (logs - inside))
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         return {"kept": self.kept, "places": self.places.tolist(), "bounds": self.bounds.tolist()}
 
     @classmethod
@@ -115,7 +114,6 @@ class MonotoneModel:
         return np.asarray(np.exp(self.bounds(self.logs(*columns([topics], host), host)[0])))
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         parts = {"network": self.network.to_document(), "margin": self.margin.to_document()}
         return {"kind": "rising", "version": VERSION, "shift": self.shift, "origin": dict(self.origin), **parts}
 

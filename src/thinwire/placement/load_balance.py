@@ -63,10 +63,9 @@ def _improved(feasibility: HostFeasibility, placed: Sequence[Shared], k: int) ->
     costs = np.array(_costs(feasibility, hosts))
     finished: set[int] = set()
     for _ in range(ROUNDS):
-        open_hosts = [host for host in np.argsort(-costs, kind="stable").tolist() if host not in finished]
-        if not open_hosts:
+        worst = next((host for host in np.argsort(-costs, kind="stable").tolist() if host not in finished), None)
+        if worst is None:
             break
-        worst = open_hosts[0]
         change = _best_change(feasibility, hosts, costs, worst, k)
         if change is None:
             finished.add(worst)

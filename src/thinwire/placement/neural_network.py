@@ -37,12 +37,10 @@ class Network:
     weights: tuple[Vector, ...]
 
     def predict(self, inputs: Vector) -> Vector:
-        """Return the prediction for every row."""
         layers = evaluate_layers((inputs - self.shift) / self.scale, self.weights, self.rising)
         return np.asarray(self.level + self.height * layers[-1][:, 0])
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         weights = [matrix.tolist() for matrix in self.weights]
         numbers = {"shift": self.shift.tolist(), "scale": self.scale.tolist(), "weights": weights}
         return {"rising": self.rising, "level": self.level, "height": self.height, **numbers}

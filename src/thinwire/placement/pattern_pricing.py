@@ -8,8 +8,6 @@ stays valid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,58 +57,29 @@ def _as_counts(patterns: Places, kinds: int) -> Counts:
     return counts
 
 
-@dataclass(frozen=True)
-class PricingResult:
-    """Result of the pricing problem.
-
-    patterns: patterns of about the value of a host or more, best first, as rows of counts by type
-    worth: upper bound of the value of any pattern
-    evaluated: number of sets evaluated
-    """
-
-    patterns: Counts
-    worth: float
-    evaluated: int
-
-
-def price(
-    feasibility: HostFeasibility,
-    prices: Vector,
-    k: int,
-    *,
-    budget: int,
-    slack: float,
-    enough: int,
-) -> PricingResult:
-    """Search the patterns with the highest value.
-
-    budget: largest number of sets to evaluate
-    slack: patterns that are better by at most this are not searched; the returned upper bound includes it
-    enough: stop after this many patterns of more value than a host and the slack
-    """
-    search = _Search(feasibility, prices, k, budget, slack, enough)
-    search.run()
-    worth = max(search.best, search.minimum_value, search.open)
-    return PricingResult(search.best_patterns(), worth, search.evaluated)
-
-
-class _Search:
-    """Depth-first search in blocks of patterns of one size.
+class PatternSearch:
+    """Depth-first search of the patterns with the highest value, in blocks of patterns of one size.
 
     Each pattern has candidates: the types that may still join it. A type that was infeasible with a smaller pattern is
     no candidate of a larger one.
+
+    budget: largest number of sets to evaluate
+    slack: patterns that are better than a host by at most this are not searched; the upper bound includes it
+    enough: stop after this many patterns of more value than a host and the slack
+    worth: after `run`, upper bound of the value of any pattern
+    evaluated: number of sets evaluated
     """
 
     def __init__(
-        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int
+        self, feasibility: HostFeasibility, prices: Vector, k: int, *, budget: int, slack: float, enough: int
     ) -> None:
         self.feasibility, self.k, self.budget, self.enough = feasibility, k, budget, enough
-        self.minimum_value = 1.0 + slack
+        self.minimum_value = self.worth = 1.0 + slack
         """smallest value that is searched"""
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
         self.demands = feasibility.type_counts[self.order]
-        self.best, self.open, self.evaluated = 1.0, 0.0, 0
+        self.evaluated = 0
         self.beyond = 0
         """patterns found with more value than a host and the slack"""
         self.found: list[Places] = []
@@ -124,7 +93,7 @@ class _Search:
             if not promising.any():
                 continue
             if self.evaluated >= self.budget or self.beyond >= self.enough:
-                self.open = max(self.open, float(possible[promising].max()))
+                self.worth = max(self.worth, float(possible[promising].max()))
                 continue
             stack += self._blocks(*self._grown(block[promising], candidates[promising]))
 
@@ -186,10 +155,10 @@ class _Search:
         worths = self.prices[patterns].sum(axis=1)
         self.found.append(patterns[worths > MIN_RETURNED_VALUE])
         self.beyond += int((worths > self.minimum_value).sum())
-        self.best = max(self.best, float(worths.max(initial=0.0)))
+        self.worth = max(self.worth, float(worths.max(initial=0.0)))
 
     def best_patterns(self) -> Counts:
-        """Return the best patterns as counts by type."""
+        """Return patterns of about the value of a host or more, best first, as rows of counts by type."""
         sizes = {some.shape[1] for some in self.found if len(some)}
         level = [np.concatenate([some for some in self.found if some.shape[1] == size]) for size in sorted(sizes)]
         worths = np.concatenate([np.zeros(0), *(self.prices[some].sum(axis=1) for some in level)])

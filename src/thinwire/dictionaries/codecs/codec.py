@@ -66,7 +66,6 @@ def codec_names() -> list[str]:
 
 
 def codec_number(name: str) -> int:
-    """Return the number of a registered codec."""
     return _BY_NAME[name].number
 
 

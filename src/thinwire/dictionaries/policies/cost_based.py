@@ -216,16 +216,7 @@ class CostBased:
         if best is not None:
             self._size, found = best, trial.finished(best)
         adopted = found is not None and found.saving > found.cost and not self._should_wait(found)
-        proposal: Proposal
-        if found is not None and adopted:
-            proposal = self._adopt(found, trial)
-        elif self._dictionary is not None and trial.now >= trial.deflated:
-            proposal = Replace(None, None, self._why(None, trial))
-            self._use(None, inf)
-        else:
-            why = self._why(found, trial)
-            self._postpone_check()
-            proposal = Prolong(round(trial.life), why) if self._dictionary is not None else Keep(why)
+        proposal = self._decide(found, adopted, trial)
         if decayed and not adopted:
             # A new dictionary would not gain: the messages themselves have changed. Measure from here on.
             self._reset_decay()
@@ -271,11 +262,21 @@ class CostBased:
             return False
         return found.gain * self.topology.copies * self._progress.seen < found.cost
 
-    def _adopt(self, found: TrialOutcome, trial: CandidateTrial) -> Replace:
+    def _decide(self, found: TrialOutcome | None, adopted: bool, trial: CandidateTrial) -> Proposal:
         why = self._why(found, trial)
-        self._use(found.dictionary, found.cost)
-        self._segment, self._requested_size = found.segment, self._size
-        return Replace(found.dictionary, round(trial.life), why)
+        if found is not None and adopted:
+            self._use(found.dictionary, found.cost)
+            self._segment, self._requested_size = found.segment, self._size
+            return Replace(found.dictionary, round(trial.life), why)
+        if self._dictionary is None:
+            self._postpone_check()
+            return Keep(why)
+        if trial.now < trial.deflated:
+            self._postpone_check()
+            return Prolong(round(trial.life), why)
+        why = self._why(None, trial)
+        self._use(None, inf)
+        return Replace(None, None, why)
 
     def _use(self, dictionary: Dictionary | None, cost: float) -> None:
         """Begin the life of a dictionary, or of deflate."""

@@ -148,10 +148,10 @@ class History:
 
     @property
     def mean(self) -> float:
-        """Mean bytes of a message."""
         return self.bytes / len(self._stored) if self._stored else 0.0
 
 
+@dataclass
 class StreamProgress:
     """Number of messages of a stream, and which one is sampled next.
 
@@ -161,16 +161,15 @@ class StreamProgress:
     calm: sample half as many
     """
 
-    def __init__(self) -> None:
-        self.seen = 0
-        self.next = 1
-        self.gathering = 0
-        self.calm = False
+    seen: int = 0
+    next: int = 1
+    gathering: int = 0
+    calm: bool = False
 
     @property
     def stride(self) -> int:
         """One message in `stride` is sampled now."""
-        return int(min(STRIDE, self.seen // DENSE + 1))
+        return min(STRIDE, self.seen // DENSE + 1)
 
     def advance(self) -> None:
         """Set the next sampled message, at irregular distances, so that periodic streams are sampled evenly."""
