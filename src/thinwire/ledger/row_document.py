@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from thinwire.errors import LedgerError
@@ -55,14 +55,8 @@ def from_document(document: Any) -> Row:
     values |= {name: _decode_histogram(fields.get(name, {}), name) for name in _HISTOGRAMS}
     return Row(
         **values,
-        errors={
-            name: _decode_deviation(value, name)
-            for name, value in _require(dict, fields.get("errors", {}), "errors").items()
-        },
-        cpu_seconds={
-            role: _decode_number(seconds, f"cpu_seconds.{role}")
-            for role, seconds in _require(dict, fields.get("cpu_seconds", {}), "cpu_seconds").items()
-        },
+        errors=_decode_mapping(fields.get("errors", {}), "errors", _decode_deviation),
+        cpu_seconds=_decode_mapping(fields.get("cpu_seconds", {}), "cpu_seconds", _decode_number),
     )
 
 
@@ -71,8 +65,11 @@ def _encode_deviation(deviation: Deviation) -> dict[str, Any]:
     return {"broken": deviation.broken, "worst": _encode_number(deviation.worst), "ratios": ratios}
 
 
-def _decode_deviation(value: Any, name: str) -> Deviation:
-    field = f"errors.{name}"
+def _decode_mapping(value: Any, field: str, decode: Callable[[Any, str], T]) -> dict[str, T]:
+    return {name: decode(item, f"{field}.{name}") for name, item in _require(dict, value, field).items()}
+
+
+def _decode_deviation(value: Any, field: str) -> Deviation:
     fields = _require_fields(value, field, {"broken", "worst", "ratios"})
     return Deviation(
         _decode_count(fields.get("broken", 0), f"{field}.broken"),

@@ -44,7 +44,7 @@ def nearby(feasibility: HostFeasibility, master: Master, k: int) -> tuple[list[V
 
 def _changed(prices: Vector, demands: Vector, pattern: Vector, k: int) -> Iterator[Places]:
     """Yield the variants of a pattern with one topic more or one exchanged that have more value than a host."""
-    held = np.repeat(np.arange(len(prices)), pattern.astype(np.int64))
+    held = _types_of(pattern)
     free = pattern < demands
     worth = prices[held].sum()
     if len(held) < k:
@@ -66,6 +66,11 @@ def _by_size(changes: Iterator[Iterator[Places]]) -> list[Places]:
 
 def _counted(kinds: Places, types: int) -> Vector:
     return np.bincount(kinds, minlength=types).astype(np.float64)
+
+
+def _types_of(pattern: Vector) -> Places:
+    """Return the type of every topic of a pattern."""
+    return np.repeat(np.arange(len(pattern)), pattern.astype(np.int64))
 
 
 BUDGET = 2_000_000
@@ -228,7 +233,7 @@ def _rounded(feasibility: HostFeasibility, relaxed: Relaxation, k: int, turn: in
 def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
     """Return the topics that fill a pattern: its own types, otherwise the heaviest lighter ones that are left."""
     taken = np.minimum(pattern, left)
-    for kind in np.repeat(np.arange(len(left)), (pattern - taken).astype(np.int64)).tolist():
+    for kind in _types_of(pattern - taken).tolist():
         fitting = np.flatnonzero(below[:, kind] & (taken < left))
         if len(fitting):
             taken[fitting[feasibility.loads[fitting].argmax()]] += 1
@@ -239,11 +244,7 @@ def _assign_topics(feasibility: HostFeasibility, patterns: Iterator[Vector]) -> 
     waiting: list[list[int]] = [[] for _ in feasibility.rates]
     for topic in range(len(feasibility.types) - 1, -1, -1):
         waiting[feasibility.types[topic]].append(topic)
-    placed = []
-    for pattern in patterns:
-        kinds = np.flatnonzero(pattern).tolist()
-        placed.append(tuple(waiting[kind].pop() for kind in kinds for _ in range(int(pattern[kind]))))
-    return placed
+    return [tuple(waiting[kind].pop() for kind in _types_of(pattern).tolist()) for pattern in patterns]
 
 
 def _offer_all(master: Master, patterns: Iterator[Vector]) -> int:

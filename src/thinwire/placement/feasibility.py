@@ -65,8 +65,7 @@ class HostFeasibility:
         fresh = sorted({pattern for pattern in patterns if pattern not in self._known})
         for size in sorted({len(pattern) for pattern in fresh}):
             alike = [pattern for pattern in fresh if len(pattern) == size]
-            for pattern, good in zip(alike, self.check_sets(np.array(alike, np.int64)).tolist(), strict=True):
-                self._known[pattern] = good
+            self._known.update(zip(alike, self.check_sets(np.array(alike, np.int64)).tolist(), strict=True))
 
     def is_feasible(self, pattern: Pattern) -> bool:
         """Return whether a set keeps every limit."""

@@ -63,15 +63,12 @@ class LatencyModel(Protocol):
 
     def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
         """Return the logarithm of the predicted p90 of every topic, one row per set of topics."""
-        ...
 
     def bounds(self, logs: Vector) -> Vector:
         """Return the bounds of predictions, including the margin."""
-        ...
 
     def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
         """Return for sets of one size whether every predicted logarithm is within its limit."""
-        ...
 
 
 @dataclass(frozen=True)

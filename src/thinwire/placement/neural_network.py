@@ -81,10 +81,9 @@ def layer_shapes(inputs: int, hidden: Sequence[int], rising: bool) -> list[tuple
 
 def _check(network: Network) -> None:
     shapes = [matrix.shape for matrix in network.weights]
-    plain = bool(shapes) and all(len(shape) == 2 for shape in shapes) and network.shift.ndim == 1
-    hidden = [shape[1] for shape in shapes[:-1]] if plain else []
-    alike = network.scale.shape == network.shift.shape
-    if not plain or not alike or shapes != layer_shapes(len(network.shift), hidden, network.rising):
+    alike = network.shift.ndim == 1 and network.scale.shape == network.shift.shape
+    plain = alike and all(len(shape) == 2 for shape in shapes)
+    if not plain or shapes != layer_shapes(len(network.shift), [s[1] for s in shapes[:-1]], network.rising):
         raise ConfigError("the shapes of the layers do not match", field="weights", shapes=shapes)
     if sum(rows * columns for rows, columns in shapes) > MAX_WEIGHTS:
         raise ConfigError("the network is too large", field="weights", shapes=shapes, limit=MAX_WEIGHTS)

@@ -160,7 +160,10 @@ def propose(
         feasibility = HostFeasibility(model, hosts[0], rounded)
         groups, relaxed = _solved(feasibility, k, budget)
         shared, complete = [(hosts[0], group) for group in groups], relaxed.complete and rounded == list(topics)
-        bound = _lower_bound_of(topics, feasibility, relaxed, k, budget)
+        if rounded != list(topics):  # rates rounded up would not give a valid bound
+            feasibility = HostFeasibility(model, hosts[0], bucketed(topics, up=False))
+            relaxed = relax(feasibility, k, budget=budget)
+        bound = best_bound(feasibility, k, relaxed, budget=budget)
     plan = PlacementPlan(_assignments(topics, shared, model), bound, complete, k)
     available = sum(inf if host.count is None else host.count for host in hosts)
     if len(plan.assignments) > available:
@@ -195,16 +198,6 @@ def _solved(feasibility: HostFeasibility, k: int, budget: int) -> tuple[list[Sha
         placed = fewest(feasibility, k)
         relaxed = replace(relaxed, bound=len(placed), complete=True)
     return balanced(feasibility, placed, k, least=relaxed.bound), relaxed
-
-
-def _lower_bound_of(
-    topics: Sequence[TopicLoad], feasibility: HostFeasibility, relaxed: Relaxation, k: int, budget: int
-) -> int:
-    """Return the lower bound for rates rounded down; rates rounded up would not give a valid bound."""
-    if list(feasibility.topics) == list(topics):
-        return best_bound(feasibility, k, relaxed, budget=budget)
-    lower = HostFeasibility(feasibility.model, feasibility.host, bucketed(topics, up=False))
-    return best_bound(lower, k, relax(lower, k, budget=budget), budget=budget)
 
 
 def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int) -> None:

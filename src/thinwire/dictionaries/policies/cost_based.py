@@ -124,9 +124,7 @@ class CostBased:
         self._requested_size = START  # of the dictionary in use
 
     def offer(self, message: bytes) -> None:
-        self._progress.seen += 1
-        if self._progress.seen >= self._progress.next:
-            self._sample(message)
+        self.offer_all((message,))
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
         progress = self._progress
