@@ -119,7 +119,10 @@ def build(messages: Sequence[bytes], method: TrainingMethod) -> Dictionary | Non
     """Return the dictionary of these messages; None if they are too few, too short or too similar."""
     if sum(map(len, messages)) < SMALLEST:
         return None
-    content = _latest(messages, method.size) if method.segment == LATEST else _train_segments(messages, method)
+    if method.segment == LATEST:
+        content = b"".join(messages)[-min(method.size, REACH) :]
+    else:
+        content = _train_segments(messages, method)
     if not content:
         return None
     return Dictionary(content, method.codec, method.level, min(max(map(len, messages)), MAX_MESSAGE))
@@ -153,15 +156,6 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
     """Yield the events without confidential properties, so that a dictionary does not contain their values."""
     hidden = {p.name for p in schema if p.confidential}
     return ({name: value for name, value in event.items() if name not in hidden} for event in events)
-
-
-def _latest(messages: Sequence[bytes], size: int) -> bytes:
-    size = min(size, REACH)
-    total, start = 0, len(messages)
-    while start and total < size:
-        start -= 1
-        total += len(messages[start])
-    return b"".join(messages[start:])[-size:]
 
 
 def _train_segments(messages: Sequence[bytes], method: TrainingMethod) -> bytes:

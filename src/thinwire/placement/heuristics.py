@@ -66,19 +66,13 @@ def fewest(feasibility: HostFeasibility, k: int) -> list[Shared]:
     count = len(feasibility.types)
     if count > MAX_TOPICS:
         raise ConfigError("too many topics for an exhaustive search", field="topics", value=count, limit=MAX_TOPICS)
-    good = _feasible_sets(feasibility, check_together(k))
+    every = [shared for size in range(1, check_together(k) + 1) for shared in combinations(range(count), size)]
+    feasibility.evaluate(feasibility.pattern_of(shared) for shared in every)
+    feasible = [shared for shared in every if feasibility.is_feasible(feasibility.pattern_of(shared))]
+    good = [(sum(1 << topic for topic in shared), shared) for shared in feasible]  # as bit masks and as indexes
     best: dict[int, tuple[Shared, ...]] = {0: ()}
     for mask in range(1, 1 << count):
         lowest = mask & -mask
         options = (best[mask ^ part] + (shared,) for part, shared in good if part & lowest and part & mask == part)
         best[mask] = min(options, key=len)
     return list(best[(1 << count) - 1])
-
-
-def _feasible_sets(feasibility: HostFeasibility, k: int) -> list[tuple[int, Shared]]:
-    """Return the feasible sets as bit masks and as indexes."""
-    count = len(feasibility.types)
-    every = [shared for size in range(1, k + 1) for shared in combinations(range(count), size)]
-    feasibility.evaluate(feasibility.pattern_of(shared) for shared in every)
-    kept = [shared for shared in every if feasibility.is_feasible(feasibility.pattern_of(shared))]
-    return [(sum(1 << topic for topic in shared), shared) for shared in kept]

@@ -99,8 +99,7 @@ class MonotoneModel:
         hidden, last = (np.concatenate((matrix[:-1] ** 2, matrix[-1:])) for matrix in self.network.weights)
         inputs = np.stack((self.network.shift, self.network.scale))
         outputs = np.array([self.network.level + self.shift, self.network.height, host.overhead])
-        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), outputs)
-        return np.asarray(found)
+        return keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), outputs)
 
     def p90(self, topics: Sequence[TopicLoad], host: Host) -> Vector:
         """Return the predicted p90 of topics that share a host, in seconds."""

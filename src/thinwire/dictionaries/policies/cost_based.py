@@ -78,6 +78,7 @@ CHECKED, COMPARED = 16, 32
 """sampled messages between two checks for decay, and between two comparisons with deflate"""
 CALM = 4
 """one sampled message in `CALM` is packed while no decay shows"""
+_ALL_SEGMENTS = tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
 LIKE_DEFLATE = 1.0
 """CPU budget equal to that of messages without a dictionary"""
 
@@ -203,7 +204,7 @@ class CostBased:
             life,
             self._dictionary,
             ahead=1 if decayed else self._forecast.ahead(self._progress.seen, life),
-            segments=self._segments(decayed),
+            segments=(self._segment,) if decayed else _ALL_SEGMENTS,  # after a decay only the present one, to save time
             faded=self._decay.faded,
             forms=self._forms(decayed),
         )
@@ -227,10 +228,6 @@ class CostBased:
         if decayed and self._epochs.settled and self._epochs.best is not None:
             return [self._epochs.best.form]
         return [form for form in FORMS if COSTS[form] <= self.budget] or FORMS[:1]
-
-    def _segments(self, decayed: bool) -> Sequence[int]:
-        """Return the lengths of segments to try; after a decay only the present one, to save time."""
-        return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
 
     def _best_size(self, trial: CandidateTrial, decayed: bool) -> int | None:
         """Return the best size; with a dictionary in use only few are tried, starting at its own size."""
