@@ -33,7 +33,6 @@ class ResultWriter:
     """Appends the results of one topic and remembers the ids of processed messages."""
 
     def __init__(self, broker: Broker, topic: str, output: str) -> None:
-        self.topic = topic
         self.log, self.subject = edge_log(output), edge_subject(output, writer_of(topic))
         self._pattern = edge_subject(output)
         self._broker = broker

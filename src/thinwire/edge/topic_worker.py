@@ -85,11 +85,6 @@ class ProcessWorker:
     _rejected_model: bytes | None = field(default=None, init=False)
     _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
-    @property
-    def pid(self) -> int | None:
-        """Process id; None if no process is running."""
-        return self._process.pid if self._process is not None else None
-
     async def start(self) -> None:
         """Start the process and load the function. Raises `FunctionUnusable` if that fails."""
         if self._process is not None:
@@ -111,10 +106,6 @@ class ProcessWorker:
         await self.start()
         await self._load_model(seconds)
         return await self._exchange(worker_process.MESSAGE, body, seconds)
-
-    async def close(self) -> None:
-        """Kill the process."""
-        await self._reap()
 
     async def _load_model(self, seconds: float) -> None:
         """Pass a new model to the function. A rejected model is not passed again."""
@@ -139,7 +130,9 @@ class ProcessWorker:
             await self.close()
             return WorkerOutcome("hung", f"no answer in {seconds:g} s".encode(), started, time.time(), seconds)
         except (asyncio.IncompleteReadError, OSError):
-            code = await self._reap()
+            process = self._process
+            await self.close()
+            code = process.returncode if process is not None else None
             return WorkerOutcome("died", f"process ended with code {code}".encode(), started, time.time(), 0.0)
         except BaseException:
             await self.close()  # an interrupted exchange cannot be resumed
@@ -184,11 +177,11 @@ class ProcessWorker:
             env=environment,
         )
 
-    async def _reap(self) -> int | None:
-        """Kill the process and return its exit code; None if there is no process."""
+    async def close(self) -> None:
+        """Kill the process."""
         process, self._process = self._process, None
         if process is None:
-            return None
+            return
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)  # process.kill() would lose the code that wait() returns
@@ -196,6 +189,6 @@ class ProcessWorker:
         try:
             # wait() does not return while unread output is in the pipe
             transport.get_pipe_transport(1).close()
-            return await process.wait()
+            await process.wait()
         finally:  # also after a cancellation, else the pipes stay open until garbage collection
             transport.close()

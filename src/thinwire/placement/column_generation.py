@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from thinwire.placement.feasibility import HostFeasibility, Lighter, Places, lighter, steps
+from thinwire.placement.feasibility import HostFeasibility, Places, lighter, steps
 from thinwire.placement.heuristics import Shared, first_fit, pairs
 from thinwire.placement.hosts import Vector, bucketed, check_together
 from thinwire.placement.pattern_pricing import Counts, PatternSearch, every_pattern
@@ -116,12 +117,9 @@ def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Rela
     least = math.ceil(len(feasibility.types) / check_together(k))
     types, count = np.array(feasibility.types, np.int64), len(feasibility.rates)
     _offer_all(master, (_counted(types[list(shared)], count) for shared in offered))
-    if least == len(offered):
+    if least == len(offered) or (k == 2 and len(types) <= MAX_MATCHED):
         master.solve()
-        return Relaxation(master, least, True)
-    if k == 2 and len(feasibility.types) <= MAX_MATCHED:
-        master.solve()
-        return Relaxation(master, len(pairs(feasibility, range(len(feasibility.types)))), True)
+        return Relaxation(master, least if least == len(offered) else len(pairs(feasibility, range(len(types)))), True)
     few = len(feasibility.rates) <= FEW_TYPES[0]
     every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED)) if few else None
     if every is not None:
@@ -230,7 +228,7 @@ def _rounded(feasibility: HostFeasibility, relaxed: Relaxation, k: int, turn: in
         patterns, used = master.patterns, master.used
 
 
-def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
+def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: NDArray[np.bool_]) -> Vector:
     """Return the topics that fill a pattern: its own types, otherwise the heaviest lighter ones that are left."""
     taken = np.minimum(pattern, left)
     for kind in _types_of(pattern - taken).tolist():

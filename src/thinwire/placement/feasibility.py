@@ -97,19 +97,15 @@ def _limits(model: LatencyModel, promises: Vector) -> Vector:
     return low
 
 
-Lighter = NDArray[np.bool_]
-"""matrix over types: whether the type of the row is lighter than that of the column"""
-
-
-def lighter(feasibility: HostFeasibility) -> Lighter:
-    """Return the dominance relation of the types."""
+def lighter(feasibility: HostFeasibility) -> NDArray[np.bool_]:
+    """Return a matrix over types: whether the type of the row is lighter than that of the column."""
     rates, seconds, promises = feasibility.rates, feasibility.seconds, feasibility.promises
     below = (rates[:, None] <= rates) & (seconds[:, None] <= seconds) & (promises[:, None] >= promises)
     np.fill_diagonal(below, False)
     return np.asarray(below)
 
 
-def steps(below: Lighter) -> list[tuple[int, int]]:
+def steps(below: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return the pairs without a type between them (transitive reduction).
 
     >>> steps(np.array([[False, True, True], [False, False, True], [False, False, False]]))
