@@ -32,7 +32,8 @@ def first_fit(feasibility: HostFeasibility, k: int, by: Order = "latency") -> li
             before, start = kind, 0
             feasibility.evaluate({joined(pattern, kind) for pattern in kinds if len(pattern) < check_together(k)})
         # Hosts before `start` refused a topic of this type and have not changed since.
-        start = next((n for n in range(start, len(hosts)) if _takes(feasibility, kinds[n], kind, k)), len(hosts))
+        open_hosts = (n for n in range(start, len(hosts)) if len(kinds[n]) < k)
+        start = next((n for n in open_hosts if feasibility.is_feasible(joined(kinds[n], kind))), len(hosts))
         if start == len(hosts):
             hosts.append([])
             kinds.append(())
@@ -55,10 +56,6 @@ def ordered(feasibility: HostFeasibility, by: Order = "latency") -> list[int]:
     weight = feasibility.violations_alone() if by == "latency" else feasibility.loads
     kinds = feasibility.types
     return sorted(range(len(kinds)), key=lambda topic: (-weight[kinds[topic]], kinds[topic], topic))
-
-
-def _takes(feasibility: HostFeasibility, pattern: Pattern, kind: int, k: int) -> bool:
-    return len(pattern) < k and feasibility.is_feasible(joined(pattern, kind))
 
 
 def fewest(feasibility: HostFeasibility, k: int) -> list[Shared]:
