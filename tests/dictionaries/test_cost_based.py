@@ -115,11 +115,12 @@ class Longer:
         return packed[:-1]
 
 
-def test_a_dictionary_worse_than_deflate_is_dropped() -> None:
+def test_a_dictionary_worse_than_deflate_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = CostBased(ONE_TO_ONE)
     fed(policy, said(3000, words(1)))
     assert policy._dictionary is not None
-    policy._codec, policy.train = Longer(), lambda messages, size: None
+    policy._codec = Longer()
+    monkeypatch.setattr(trials, "build", lambda messages, method: None)
     found = [one for one in fed(policy, said(9000, words(1))) if isinstance(one, Replace)]
     assert policy._dictionary is None
     assert [one.dictionary for one in found] == [None]
@@ -165,8 +166,7 @@ def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> 
     parent = train(said(400, old), 1024)
     assert parent is not None
     fresh, wary = (
-        CandidateTrial(messages, codec_of(parent), ONE_TO_ONE, 1000, parent, faded=faded, train=None)
-        for faded in (0.0, 10.0)
+        CandidateTrial(messages, codec_of(parent), ONE_TO_ONE, 1000, parent, faded=faded) for faded in (0.0, 10.0)
     )
     assert fresh.worth(2048) is not None
     assert wary.worth(2048) is not None

@@ -8,7 +8,7 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import StreamEncoder
 from thinwire.dictionaries import train
 from thinwire.dictionaries.policies import Keep, Proposal, Replace
-from thinwire.dictionaries.policies.policy import SequentialPolicy
+from thinwire.dictionaries.policies.policy import DictionaryPolicy
 from thinwire.dictionaries.policies.policy_catalogue import create_policy, policy_names, register_policy
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
@@ -25,7 +25,7 @@ from thinwire.wire import begins_round
 TOPIC = "notes"
 
 
-class AfterMessages(SequentialPolicy):
+class AfterMessages(DictionaryPolicy):
     """Trains one dictionary of 1 kB from the first `count` messages."""
 
     name = "after messages"

@@ -98,7 +98,7 @@ def test_a_function_that_cannot_be_loaded_says_why(name, told):
         one = ProcessWorker(name, path=[FUNCTIONS])
         with pytest.raises(FunctionUnusable, match=told):
             await one.start()
-        assert one.pid is None
+        assert one._process is None
 
     asyncio.run(tell())
 
@@ -106,7 +106,7 @@ def test_a_function_that_cannot_be_loaded_says_why(name, told):
 def test_a_cancelled_call_leaves_no_process():
     async def tell(one):
         await one.start()
-        pid = one.pid
+        pid = one._process.pid
         call = asyncio.create_task(one.process(b"hang", 60))
         await asyncio.sleep(0.1)
         call.cancel()

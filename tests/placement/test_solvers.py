@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_models import random_feasibility, small_model
+from placement_models import random_feasibility, small_model, without_margin
 
 from thinwire.errors import ConfigError
 from thinwire.placement import Host
@@ -15,7 +15,7 @@ from thinwire.placement.feasibility import HostFeasibility, lighter, steps
 from thinwire.placement.heuristics import fewest, first_fit, pairs
 from thinwire.placement.load_balance import balanced, spread
 from thinwire.placement.matching import maximum_matching
-from thinwire.placement.pattern_pricing import price
+from thinwire.placement.pattern_pricing import PatternSearch
 from thinwire.placement.simplex import Master
 from thinwire_lab.placement.published_heuristics import largest_sets
 
@@ -73,19 +73,20 @@ def test_pairs_are_the_fewest_hosts_for_two(seed):
 def test_pricing_finds_the_dearest_pattern():
     feasibility = random_feasibility(10, 5, low=0.3)
     prices = np.random.Generator(np.random.PCG64(1)).random(len(feasibility.rates))
-    found = price(feasibility, prices, 3, budget=100_000)
+    search = PatternSearch(feasibility, prices, 3, budget=100_000, slack=1e-6, enough=100_000)
+    search.run()
     sets = [feasibility.pattern_of(c) for size in (1, 2, 3) for c in combinations(range(10), size)]
     best = max(sum(prices[kind] for kind in pattern) for pattern in sets if feasibility.is_feasible(pattern))
-    assert found.worth == pytest.approx(best)
-    assert found.patterns[0] @ prices == pytest.approx(best)
+    assert search.worth == pytest.approx(best)
+    assert search.best_patterns()[0] @ prices == pytest.approx(best)
 
 
 @pytest.mark.parametrize("overhead", [0.0, 0.05])
-@pytest.mark.parametrize("careful", [True, False])
-def test_the_quick_answer_is_that_of_the_model(overhead, careful):
+@pytest.mark.parametrize("model", [small_model(), without_margin(small_model())], ids=["margin", "no margin"])
+def test_the_quick_answer_is_that_of_the_model(overhead, model):
     dice = np.random.Generator(np.random.PCG64(3))
     feasibility = random_feasibility(30, 4, low=0.3)
-    feasibility = HostFeasibility(small_model(), Host(overhead=overhead), feasibility.topics, careful=careful)
+    feasibility = HostFeasibility(model, Host(overhead=overhead), feasibility.topics)
     for size in (1, 3, 6):
         sets = dice.integers(0, len(feasibility.rates), (200, size))
         assert feasibility.check_sets(sets).tolist() == (feasibility.violations(sets) <= 0).all(axis=1).tolist()

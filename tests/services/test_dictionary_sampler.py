@@ -10,7 +10,7 @@ from thinwire.codec import StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import unpack
 from thinwire.dictionaries.policies import Keep, Prolong, Replace
-from thinwire.dictionaries.policies.policy import SequentialPolicy
+from thinwire.dictionaries.policies.policy import DictionaryPolicy
 from thinwire.dictionaries.policies.policy_catalogue import create_policy, policy_names
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, RegistryError
@@ -40,7 +40,7 @@ def dictionary(n, codec="zlib"):
     return Dictionary(SHARED * 9 + b"%d" % n, codec, level=6, largest=256)
 
 
-class Scripted(SequentialPolicy):
+class Scripted(DictionaryPolicy):
     """Proposes what it is told to, each once."""
 
     name = "scripted"

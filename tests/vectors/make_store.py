@@ -33,8 +33,7 @@ from thinwire.edge.edge_documents import (
     EdgeReport,
     EdgeTopic,
     TopicMeasurements,
-    host_key,
-    topic_key,
+    edge_key,
 )
 from thinwire.edge.result_log import PositionDocument
 from thinwire.errors import ThinwireError
@@ -124,8 +123,8 @@ async def until(condition: Callable[[], Awaitable[object]]) -> None:
 async def write_edge(bus: tw.Bus) -> None:
     edge = await bus.broker.bucket(EDGE)
     topic = EdgeTopic("region-7.gps", function="regions:count", rate=20, interval=0.027, host="edge-1")
-    await edge.put(topic_key(topic.topic), topic.encode())
-    await edge.put(host_key("edge-1"), EdgeHostDocument("edge-1", cores=2, url="nats://edge-1:4222").encode())
+    await edge.put(edge_key("topic", topic.topic), topic.encode())
+    await edge.put(edge_key("host", "edge-1"), EdgeHostDocument("edge-1", cores=2, url="nats://edge-1:4222").encode())
     await edge.put(ASSIGNMENT, Assignment({"region-7.gps": "edge-1"}, version=3, epoch=2).encode())
     report = EdgeReport(
         "edge-1", 7, {"region-7.gps": TopicMeasurements(p90=0.05, rate=19.5, interval=0.026, done=100, span=5.0)}

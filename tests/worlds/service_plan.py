@@ -10,7 +10,7 @@ from random_events import draw_tolerance
 
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
-from thinwire.dictionaries.policies.policy import SequentialPolicy
+from thinwire.dictionaries.policies.policy import DictionaryPolicy
 from thinwire.dictionaries.policies.policy_catalogue import register_policy
 from thinwire.dictionaries.topology import Topology
 from thinwire.filters.where.where_grammar import parse_where
@@ -126,7 +126,7 @@ def add_predicate(document: SubscriptionDocument, schema: Schema, random: Random
     return replace(document, tolerance=tolerance, where=where)
 
 
-class RandomPolicy(SequentialPolicy):
+class RandomPolicy(DictionaryPolicy):
     """Keeps, prolongs, replaces and withdraws dictionaries at random.
 
     trained: every dictionary that it has proposed, by hash

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Broker
 from thinwire.edge import EdgePublisher, EdgeTopic, apply, store_model
-from thinwire.edge.edge_documents import EDGE, model_key
+from thinwire.edge.edge_documents import EDGE, edge_key
 from thinwire.errors import ConfigError
 from thinwire_lab.live.edge.load_harness import FUNCTIONS
 from thinwire_lab.spark.edge_training import append_messages, last_stored, train_model
@@ -49,7 +49,7 @@ def test_a_model_is_trained_on_stored_messages_and_assigned(
             await store_model(broker, "r1.gps", model)
         await apply(broker, [GPS], {"r1.gps": "h1"})
         await store_model(broker, "r1.gps", model)
-        entry = await (await broker.bucket(EDGE)).get(model_key("r1.gps"))
+        entry = await (await broker.bucket(EDGE)).get(edge_key("model", "r1.gps"))
         assert entry is not None
         assert entry.value == model
         with pytest.raises(ConfigError, match="limit="):

@@ -71,7 +71,6 @@ class Dictionary:
         return blake2b(head + self.content, digest_size=HASH_BYTES, person=b"thinwire-dict-1").digest()
 
     def encode(self) -> bytes:
-        """Return the stored form."""
         head = bytes((VERSION, codec_number(self.codec), self.level, self.facts is not None))
         parts = [head, varint.write(self.largest), varint.write_blob(self.parent)]
         if self.facts is not None:

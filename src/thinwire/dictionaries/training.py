@@ -21,7 +21,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,13 +96,12 @@ class TrainingMethod:
     acceleration: int = 1
 
 
+Builder = Callable[[Sequence[bytes], TrainingMethod], Dictionary | None]
+
+
 def train(messages: Sequence[bytes], size: int, *, codec: str = "zstd", level: int = 3) -> Dictionary | None:
     """Return a dictionary of at most `size` bytes; None if the messages are too few or too small."""
-    found = _best_trial(messages, [TrainingMethod(codec, level, size, segment) for segment in SEGMENTS])
-    if found is None:
-        return None
-    method, trial, saved = found
-    return _with_facts(build(messages, method) or trial, messages, saved)
+    return _train_best(messages, (TrainingMethod(codec, level, size, segment) for segment in SEGMENTS), build)
 
 
 def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: float = 0.25) -> Dictionary | None:
@@ -113,19 +112,17 @@ def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: f
         zlib, 10 all
     """
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sum(map(len, messages)) // ENOUGH)
-    found = _best_trial(messages, list(_methods(fitting, budget)))
-    if found is None:
-        return None
-    method, trial, saved = found
-    built = build(messages, method) if method.segment == LATEST else _best_of_all(messages, method)
-    return _with_facts(built or trial, messages, saved)
+    return _train_best(messages, _methods(fitting, budget), _best_of_all)
 
 
 def build(messages: Sequence[bytes], method: TrainingMethod) -> Dictionary | None:
     """Return the dictionary of these messages; None if they are too few, too short or too similar."""
     if sum(map(len, messages)) < SMALLEST:
         return None
-    content = _latest(messages, method.size) if method.segment == LATEST else _train_segments(messages, method)
+    if method.segment == LATEST:
+        content = b"".join(messages)[-min(method.size, REACH) :]
+    else:
+        content = _train_segments(messages, method)
     if not content:
         return None
     return Dictionary(content, method.codec, method.level, min(max(map(len, messages)), MAX_MESSAGE))
@@ -161,15 +158,6 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
     return ({name: value for name, value in event.items() if name not in hidden} for event in events)
 
 
-def _latest(messages: Sequence[bytes], size: int) -> bytes:
-    size = min(size, REACH)
-    total, start = 0, len(messages)
-    while start and total < size:
-        start -= 1
-        total += len(messages[start])
-    return b"".join(messages[start:])[-size:]
-
-
 def _train_segments(messages: Sequence[bytes], method: TrainingMethod) -> bytes:
     level = max(method.level, _LEAST_LEVEL) if method.codec not in PLAIN else _LEAST_LEVEL
     segment = min(method.segment, method.size)
@@ -197,25 +185,24 @@ def _methods(sizes: Sequence[int], budget: float) -> Iterator[TrainingMethod]:
             yield from (TrainingMethod(codec, level, size, segment) for size in sizes for segment in segments)
 
 
-def _best_trial(
-    messages: Sequence[bytes], methods: Sequence[TrainingMethod]
-) -> tuple[TrainingMethod, Dictionary, float] | None:
-    """Return the method whose dictionary of the earlier messages saves most on the later ones, and both."""
+def _train_best(messages: Sequence[bytes], methods: Iterable[TrainingMethod], rebuild: Builder) -> Dictionary | None:
+    """Find the method whose dictionary of the earlier messages saves most on the later ones; rebuild it from all."""
     learning = int(LEARNING * len(messages))
     if learning < FEWEST:
         return None
     trials = ((method, build(messages[:learning], method)) for method in methods)
     rated = [(method, trial, ratio(trial, messages[learning:])) for method, trial in trials if trial is not None]
-    return min(rated, key=lambda row: left(row[0].segment, row[2]), default=None)
+    if not rated:
+        return None
+    method, trial, saved = min(rated, key=lambda row: left(row[0].segment, row[2]))
+    return replace(rebuild(messages, method) or trial, facts=Facts(len(messages), sum(map(len, messages)), saved))
 
 
 def _best_of_all(messages: Sequence[bytes], method: TrainingMethod) -> Dictionary | None:
     """Return the dictionary of all messages whose segment length packs the later messages smallest."""
+    if method.segment == LATEST:
+        return build(messages, method)
     later = messages[int(LEARNING * len(messages)) :]
     built = ((segment, build(messages, replace(method, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
     rated = [(left(segment, ratio(found, later)), found) for segment, found in built if found is not None]
     return min(rated, key=lambda row: row[0], default=(0.0, None))[1]
-
-
-def _with_facts(dictionary: Dictionary, messages: Sequence[bytes], saved: float) -> Dictionary:
-    return replace(dictionary, facts=Facts(len(messages), sum(map(len, messages)), saved))

@@ -14,9 +14,7 @@ from thinwire.edge.edge_documents import (
     Assignment,
     EdgeHostDocument,
     EdgeTopic,
-    host_key,
-    model_key,
-    topic_key,
+    edge_key,
 )
 from thinwire.edge.move_decision import EdgeView, MoveDecider
 from thinwire.errors import ConfigError, Conflict, NotEnoughHosts
@@ -39,7 +37,7 @@ async def apply(broker: Broker, topics: Sequence[EdgeTopic], hosts: Mapping[str,
             raise ConfigError("the topic is pinned to another host", topic=topic.topic, host=topic.host)
     bucket = await broker.bucket(EDGE)
     for topic in topics:
-        await bucket.put(topic_key(topic.topic), topic.encode())
+        await bucket.put(edge_key("topic", topic.topic), topic.encode())
     return await change_assignment(bucket, hosts)
 
 
@@ -64,15 +62,15 @@ async def store_model(broker: Broker, topic: str, model: bytes) -> None:
     if not 0 < len(model) <= MAX_MODEL:
         raise ConfigError("model is empty or too large", field="model", bytes=len(model), limit=f"1 to {MAX_MODEL}")
     bucket = await broker.bucket(EDGE)
-    entry = await bucket.get(topic_key(topic))
+    entry = await bucket.get(edge_key("topic", topic))
     if entry is None or entry.value is None:
         raise ConfigError("no such edge topic: apply it first", field="topic", value=topic)
-    await bucket.put(model_key(topic), model)
+    await bucket.put(edge_key("model", topic), model)
 
 
 async def withdraw(broker: Broker, topic: str) -> None:
     """Stop processing a topic. Its log is kept."""
-    await (await broker.bucket(EDGE)).delete(topic_key(topic))
+    await (await broker.bucket(EDGE)).delete(edge_key("topic", topic))
 
 
 async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostDocument]:
@@ -83,15 +81,14 @@ async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostD
     after = await leases.entries(heartbeat_key("host", "*"))
     renewed = {entry.key for entry in after if before.get(entry.key) != entry.revision}
     found = {}
-    for entry in await edge.entries(host_key("*")):
-        name = entry.key.removeprefix(host_key(""))
+    for entry in await edge.entries(edge_key("host", "*")):
+        name = entry.key.removeprefix(edge_key("host", ""))
         if heartbeat_key("host", name) in renewed and entry.value is not None:
             found[name] = EdgeHostDocument.decode(entry.value)
     return found
 
 
 async def read_assignment(broker: Broker) -> Assignment:
-    """Return the current assignment."""
     entry = await (await broker.bucket(EDGE)).get(ASSIGNMENT)
     return Assignment() if entry is None or entry.value is None else Assignment.decode(entry.value)
 
@@ -130,7 +127,7 @@ def _place_around_pinned(
     at = {topic.topic: topic.host for topic in topics if topic.host}
     kinds = {name: host.placed for name, host in hosts.items()}
     view = EdgeView({topic.topic: topic.placed for topic in topics}, kinds, at, frozenset(at))
-    return {**at, **MoveDecider(model, k).find_moves(view, ())}
+    return {**at, **MoveDecider(model, k, view).find_moves(())}
 
 
 def _assign_names(groups: Sequence[Sequence[str]], names: Sequence[str], before: Mapping[str, str]) -> HostOfTopic:

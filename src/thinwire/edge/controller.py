@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from thinwire.brokers.protocol import Broker
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, EDGE_LEADER, Assignment
@@ -20,7 +21,7 @@ from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
 from thinwire.errors import Conflict, Superseded, TransportError
 from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_model import LatencyFeedback
-from thinwire.services.leased_service import HeldTopic, LeasedService, LeasePolicy
+from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.service_base import loop_time
 from thinwire.topics.leases import Lease, Leases
 
@@ -34,40 +35,30 @@ CALM_PERIOD = 60.0
 _log = logging.getLogger("thinwire.edge")
 
 
-class LeaderLeasePolicy(LeasePolicy):
-    """Any controller takes the lease as soon as it is free, and keeps it."""
-
-    def can_take(self, topic: str, now: float) -> bool:
-        return self.leases.is_free(topic, now)
-
-    def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
-        return False
-
-
+@dataclass(eq=False)
 class Leadership:
     """The work of the leading controller: one decision per interval."""
 
-    def __init__(self, lease: Lease, decide: Callable[[Lease], Awaitable[None]], interval: float, term: float) -> None:
-        self._lease = lease
-        self._decide = decide
-        self._interval = interval
-        self._term = term
-        self._stopping = False
+    lease: Lease
+    decide: Callable[[Lease], Awaitable[None]]
+    interval: float
+    term: float
+    is_stopping: bool = False
 
     def stop(self) -> None:
-        self._stopping = True
+        self.is_stopping = True
 
     async def run(self) -> None:
         decided = loop_time()
-        while not self._stopping:
-            await asyncio.sleep(self._interval)
-            if loop_time() - decided > self._interval + self._term / 2:
+        while not self.is_stopping:
+            await asyncio.sleep(self.interval)
+            if loop_time() - decided > self.interval + self.term / 2:
                 # The process was paused, and the changes of that time have not been read yet.
-                await asyncio.sleep(self._term)
+                await asyncio.sleep(self.term)
             decided = loop_time()
             try:
-                async with asyncio.timeout(self._term):
-                    await self._decide(self._lease)
+                async with asyncio.timeout(self.term):
+                    await self.decide(self.lease)
             except Superseded:
                 raise
             except (TransportError, TimeoutError) as problem:
@@ -104,16 +95,10 @@ class Controller(LeasedService[Leadership]):
         self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
         self._state = EdgeState(broker, self._hosts, leaders)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
-        self._lease_policy = LeaderLeasePolicy(self.name, leaders)
         self._feedback = LatencyFeedback(model)
         self._monitor = EdgeMonitor(self._state)
         self._calm_since = self._paused_until = 0.0
         self._last_warning = -CALM_PERIOD
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this controller holds the lease."""
-        return LEADER in self._held
 
     def _needed_topics(self) -> set[str]:
         return {LEADER}
@@ -126,7 +111,7 @@ class Controller(LeasedService[Leadership]):
         """Nothing to pass on: decisions read the current state."""
 
     async def _write_heartbeat(self) -> None:
-        """Controllers do not share topics, so they store no heartbeat."""
+        """Store none: a controller that knows no other takes the lease as soon as it is free, and keeps it."""
         self._initialized.set()
 
     async def _decide(self, lease: Lease) -> None:
@@ -141,14 +126,14 @@ class Controller(LeasedService[Leadership]):
             self._adjust_model(view, now)
         if now < self._paused_until and not unplaced:
             return
-        decider = MoveDecider(self._feedback.model, self.k)
+        decider = MoveDecider(self._feedback.model, self.k, view)
         if violated or unplaced:
             persistent = self._monitor.find_persistent(now)
-            moves = decider.find_moves(view, violated, persistent)
+            moves = decider.find_moves(violated, persistent)
             self._report_shortage(persistent if not moves else set(), now)
             await self._move(lease, moves)
         elif self.empty_hosts and now - self._calm_since >= CALM_PERIOD:
-            await self._move(lease, decider.find_savings(view))
+            await self._move(lease, decider.find_savings())
 
     def _report_shortage(self, topics: set[str], now: float) -> None:
         """Log topics whose limit no feasible move restores, at most once per `CALM_PERIOD`."""

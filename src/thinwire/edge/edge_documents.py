@@ -192,16 +192,6 @@ def writer_of(topic: str) -> str:
     return "~" + topic.replace(".", "~")
 
 
-def topic_key(topic: str) -> str:
-    """Return the key of a topic with a processing function."""
-    return f"topic.{topic}"
-
-
-def host_key(host: str) -> str:
-    """Return the key of a host."""
-    return f"host.{host}"
-
-
-def model_key(topic: str) -> str:
-    """Return the key of the model of a topic's processing function."""
-    return f"model.{topic}"
+def edge_key(kind: Literal["topic", "host", "model"], name: str) -> str:
+    """Return the key of a topic with a processing function, of a host, or of the model of a topic's function."""
+    return f"{kind}.{name}"

@@ -33,7 +33,7 @@ from thinwire.edge.edge_documents import (
     EdgeHostDocument,
     EdgeReport,
     EdgeTopic,
-    host_key,
+    edge_key,
 )
 from thinwire.edge.edge_state import EdgeState
 from thinwire.edge.topic_processor import TopicProcessor
@@ -70,12 +70,9 @@ class AssignedLeasePolicy(LeasePolicy):
             return ""
         return choose_instance(topic, running)
 
-    def is_preferred(self, topic: str, now: float) -> bool:
-        return self.preferred_host(topic, now) == self.name
-
     def can_take(self, topic: str, now: float) -> bool:
         """An assigned topic is taken once it is free; the topic of a stopped host after `TAKEOVER_TERMS`."""
-        if not self.leases.is_free(topic, now) or not self.is_preferred(topic, now):
+        if not self.leases.is_free(topic, now) or self.preferred_host(topic, now) != self.name:
             return False
         is_assigned = self._state.assignment.hosts.get(topic) == self.name
         return is_assigned or self.leases.unchanged_seconds(topic, now) >= TAKEOVER_TERMS * self.leases.term
@@ -148,7 +145,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
             with suppress(TransportError, TimeoutError):
                 async with asyncio.timeout(self.leases.term):
                     if not is_registered:
-                        await (await self.broker.bucket(EDGE)).put(host_key(self.name), self.about.encode())
+                        await (await self.broker.bucket(EDGE)).put(edge_key("host", self.name), self.about.encode())
                         is_registered = True
                     await self._report()
             await asyncio.sleep(self.report)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thinwire.edge.edge_documents import EdgeReport, EdgeTopic, TopicMeasurements
+from thinwire.edge.edge_documents import EdgeTopic, TopicMeasurements
 from thinwire.edge.edge_state import EdgeState
 from thinwire.placement import Host, MonotoneModel, TopicLoad
+from thinwire.placement.hosts import Vector
 from thinwire.placement.load_balance import SHARPNESS
 
 MAX_COST_RATIO = 0.9
@@ -55,76 +56,82 @@ class EdgeView:
 
 
 class MoveDecider:
-    """Decides by a latency model, with at most k topics on a host."""
+    """Decides by a latency model, with at most k topics on a host.
 
-    def __init__(self, model: MonotoneModel, k: int) -> None:
-        self.model, self.k = model, k
+    placed: the topics of every running host; changed by the decision
+    """
 
-    def find_moves(self, view: EdgeView, violated: Iterable[str], persistent: Collection[str] = ()) -> dict[str, str]:
+    def __init__(self, model: MonotoneModel, k: int, view: EdgeView) -> None:
+        self.model, self.k, self.view = model, k, view
+        self.placed = view.placed()
+
+    def find_moves(self, violated: Iterable[str], persistent: Collection[str] = ()) -> dict[str, str]:
         """Return topics and their new hosts, because of violated limits and stopped hosts.
 
         If the model predicts that a host keeps its limits, the violation is temporary, such as a backlog, and nothing
         moves; unless one of its topics is `persistent`, which means that the model is wrong.
         """
-        placed = view.placed()
-        if not placed:
+        if not self.placed:
             return {}
-        self._place_unplaced(view, placed)
+        self._place_unplaced()
         overloaded = {
             host
-            for host in {view.at.get(topic, "") for topic in violated} & placed.keys()
-            if self._exceeds_limit(view, placed, host) or not set(persistent).isdisjoint(placed[host])
+            for host in {self.view.at.get(topic, "") for topic in violated} & self.placed.keys()
+            if self._exceeds_limit(host) or not set(persistent).isdisjoint(self.placed[host])
         }
-        for host in sorted(overloaded, key=lambda name: -self.cost(view, name, placed[name])):
+        for host in sorted(overloaded, key=lambda name: -self._cost(name, self.placed[name])):
             for _ in range(MAX_CHANGES):
-                if not self._improve(view, placed, host) or not self._exceeds_limit(view, placed, host):
+                if not self._improve(host) or not self._exceeds_limit(host):
                     break
-        return _changed(view, placed)
+        return self._moves()
 
-    def find_savings(self, view: EdgeView) -> dict[str, str]:
+    def find_savings(self) -> dict[str, str]:
         """Return moves that empty a host and keep all latencies below `MAX_UTILISATION` of the limits, if possible."""
-        placed = view.placed()
-        for emptied in sorted((h for h in placed if placed[h]), key=lambda name: _load(view, placed[name])):
-            rest: Placement = {host: topics for host, topics in placed.items() if host != emptied and topics}
-            if rest and not view.pinned & set(placed[emptied]) and self._pack(view, rest, placed[emptied]):
-                return _changed(view, {**rest, emptied: ()})
+        before, topics = self.placed, self.view.topics
+        loads = {host: sum(topics[topic].load for topic in held) for host, held in before.items() if held}
+        for emptied in sorted(loads, key=loads.__getitem__):
+            self.placed = {host: before[host] for host in loads if host != emptied}
+            if self.placed and self.view.pinned.isdisjoint(before[emptied]) and self._pack(before[emptied]):
+                return self._moves()
         return {}
 
-    def cost(self, view: EdgeView, host: str, topics: Iterable[str]) -> float:
-        """Return the cost of a host with these topics. One topic above its limit outweighs many below."""
-        ratios = self.latency_ratios(view, host, topics)
-        return float((np.minimum(ratios, 1e5) ** SHARPNESS).sum())
+    def _moves(self) -> dict[str, str]:
+        now = {topic: host for host, topics in self.placed.items() for topic in topics}
+        return {topic: host for topic, host in sorted(now.items()) if self.view.at.get(topic) != host}
 
-    def latency_ratios(
-        self, view: EdgeView, host: str, topics: Iterable[str]
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def _cost(self, host: str, topics: Iterable[str]) -> float:
+        """Return the cost of a host with these topics. One topic above its limit outweighs many below."""
+        return float((np.minimum(self._latency_ratios(host, topics), 1e5) ** SHARPNESS).sum())
+
+    def _latency_ratios(self, host: str, topics: Iterable[str]) -> Vector:
         """Return the upper bound of the predicted p90 of each topic, relative to its limit."""
-        here = [view.topics[topic] for topic in topics]
+        here = [self.view.topics[topic] for topic in topics]
         if not here:
             return np.zeros(0)
-        return np.asarray(self.model.bound(here, view.hosts[host]) / np.array([topic.promise for topic in here]))
+        return np.asarray(self.model.bound(here, self.view.hosts[host]) / np.array([topic.promise for topic in here]))
 
-    def _exceeds_limit(self, view: EdgeView, placed: Placement, host: str) -> bool:
-        return bool(self.latency_ratios(view, host, placed[host]).max(initial=0.0) > 1)
+    def _exceeds_limit(self, host: str) -> bool:
+        return bool(self._latency_ratios(host, self.placed[host]).max(initial=0.0) > 1)
 
-    def _place_unplaced(self, view: EdgeView, placed: Placement) -> None:
+    def _place_unplaced(self) -> None:
         """Place topics without a running host, the heaviest first; on a full host if there is no other."""
-        for topic in sorted(view.unplaced(), key=lambda name: (-view.topics[name].load, name)):
-            candidates = [host for host in placed if len(placed[host]) < self.k] or list(placed)
-            best = min(candidates, key=lambda host: (self._added_cost(view, placed, host, topic), host))
-            placed[best] = (*placed[best], topic)
+        for topic in sorted(self.view.unplaced(), key=lambda name: (-self.view.topics[name].load, name)):
+            candidates = [host for host in self.placed if len(self.placed[host]) < self.k] or self.placed
+            best = min(candidates, key=lambda host: (self._added_cost(host, topic), host))
+            self.placed[best] = (*self.placed[best], topic)
 
-    def _added_cost(self, view: EdgeView, placed: Placement, host: str, topic: str) -> float:
-        return self.cost(view, host, (*placed[host], topic)) - self.cost(view, host, placed[host])
+    def _added_cost(self, host: str, topic: str) -> float:
+        return self._cost(host, (*self.placed[host], topic)) - self._cost(host, self.placed[host])
 
-    def _improve(self, view: EdgeView, placed: Placement, host: str) -> bool:
+    def _improve(self, host: str) -> bool:
         """Make the best change with another host if it lowers the cost enough."""
-        own = self.cost(view, host, placed[host])
-        costs = {name: self.cost(view, name, topics) for name, topics in placed.items() if name != host}
+        placed = self.placed
+        own = self._cost(host, placed[host])
+        costs = {name: self._cost(name, topics) for name, topics in placed.items() if name != host}
         best, chosen = 1.0, None
         for other in sorted(costs, key=lambda name: (costs[name], name))[:MAX_PARTNERS]:
-            for ours, theirs in self._changes(view, placed[host], placed[other]):
-                after = self.cost(view, host, ours) + self.cost(view, other, theirs)
+            for ours, theirs in self._changes(placed[host], placed[other]):
+                after = self._cost(host, ours) + self._cost(other, theirs)
                 moved = len(set(ours) - set(placed[host])) + 1
                 ratio = after / (own + costs[other]) / MAX_COST_RATIO**moved
                 if ratio < best:
@@ -134,37 +141,28 @@ class MoveDecider:
         return chosen is not None
 
     def _changes(
-        self, view: EdgeView, own: tuple[str, ...], others: tuple[str, ...]
+        self, own: tuple[str, ...], others: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Yield the topics of both hosts after each possible move and swap."""
-        free = [topic for topic in own if topic not in view.pinned]
-        for moved in free:
+        pinned = self.view.pinned
+        for moved in (topic for topic in own if topic not in pinned):
             rest = tuple(topic for topic in own if topic != moved)
             if len(others) < self.k:
                 yield rest, (*others, moved)
             for swapped in others:
-                if swapped not in view.pinned:
+                if swapped not in pinned:
                     yield (*rest, swapped), (*(topic for topic in others if topic != swapped), moved)
 
-    def _pack(self, view: EdgeView, rest: Placement, topics: tuple[str, ...]) -> bool:
+    def _pack(self, topics: tuple[str, ...]) -> bool:
         """Place topics on the other hosts within `MAX_UTILISATION`; False if that is impossible."""
-        for topic in sorted(topics, key=lambda name: -view.topics[name].load):
-            candidates = [host for host in rest if len(rest[host]) < self.k]
-            worst = {host: float(self.latency_ratios(view, host, (*rest[host], topic)).max()) for host in candidates}
+        for topic in sorted(topics, key=lambda name: -self.view.topics[name].load):
+            candidates = {host: (*held, topic) for host, held in self.placed.items() if len(held) < self.k}
+            worst = {host: float(self._latency_ratios(host, held).max()) for host, held in candidates.items()}
             best = min(worst, key=lambda host: (worst[host], host), default="")
             if not best or worst[best] > MAX_UTILISATION:
                 return False
-            rest[best] = (*rest[best], topic)
+            self.placed[best] = candidates[best]
         return True
-
-
-def _load(view: EdgeView, topics: Iterable[str]) -> float:
-    return sum(view.topics[topic].load for topic in topics)
-
-
-def _changed(view: EdgeView, placed: Placement) -> dict[str, str]:
-    now = {topic: host for host, topics in placed.items() for topic in topics}
-    return {topic: host for topic, host in sorted(now.items()) if view.at.get(topic) != host}
 
 
 MIN_RATE = 0.01
@@ -190,24 +188,24 @@ class EdgeMonitor:
     def view(self, running: set[str], now: float) -> EdgeView:
         """Return the topics with measured rates, on the running hosts."""
         state = self._state
+        at, assigned = dict(state.assignment.hosts), sorted(state.assigned_topics())
         hosts = {name: state.hosts[name].placed for name in sorted(running & state.hosts.keys())}
         measured = self.measurements(now)
-        assigned = state.assigned_topics()
         topics = {
-            name: _measured_load(state.topics[name], measured.get(name), self._host(name, hosts))
-            for name in sorted(assigned)
+            name: _measured_load(state.topics[name], measured.get(name), hosts.get(at[name])) for name in assigned
         }
-        pinned = frozenset(name for name in assigned if state.topics[name].host)
-        return EdgeView(topics, hosts, dict(state.assignment.hosts), pinned)
+        return EdgeView(topics, hosts, at, frozenset(name for name in assigned if state.topics[name].host))
 
     def measurements(self, now: float) -> dict[str, TopicMeasurements]:
         """Return the measurements of each topic by its host, with the worst p90 of all reports."""
         found: dict[str, TopicMeasurements] = {}
         reports = self._state.reports.items()
-        fresh = {name: report for name, (report, received) in reports if now - received < MAX_REPORT_AGE}
+        fresh = {name: report.topics for name, (report, received) in reports if now - received < MAX_REPORT_AGE}
         for topic, host in self._state.assignment.hosts.items():
-            if host in fresh and topic in fresh[host].topics:
-                found[topic] = replace(fresh[host].topics[topic], p90=_worst_p90(fresh, topic))
+            if topic in fresh.get(host, ()):
+                p90 = [topics[topic].p90 for topics in fresh.values() if topic in topics]
+                worst = max((latency for latency in p90 if latency is not None), default=None)
+                found[topic] = replace(fresh[host][topic], p90=worst)
         return found
 
     def find_violated(self, now: float) -> set[str]:
@@ -223,9 +221,6 @@ class EdgeMonitor:
     def find_persistent(self, now: float) -> set[str]:
         """Return the topics whose limit has been violated for longer than a backlog explains."""
         return {topic for topic, since in self._violated_since.items() if now - since >= PERSISTENT_AFTER}
-
-    def _host(self, topic: str, hosts: Mapping[str, Host]) -> Host | None:
-        return hosts.get(self._state.assignment.hosts.get(topic, ""))
 
 
 def _measured_load(document: EdgeTopic, measured: TopicMeasurements | None, host: Host | None) -> TopicLoad:
@@ -246,8 +241,3 @@ def _is_plausible(expected: float, measured: float, span: float) -> bool:
     (True, False, False)
     """
     return abs(measured - expected) * span <= SIGNIFICANCE * math.sqrt(expected * span)
-
-
-def _worst_p90(reports: Mapping[str, EdgeReport], topic: str) -> float | None:
-    p90 = [report.topics[topic].p90 for report in reports.values() if topic in report.topics]
-    return max((latency for latency in p90 if latency is not None), default=None)

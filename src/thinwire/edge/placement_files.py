@@ -39,8 +39,7 @@ def read_topics(path: Path, promise: float) -> list[TopicLoad]:
 def read_edge_topics(path: Path, promise: float) -> list[EdgeTopic]:
     """Read the topics of a file with their processing."""
     entries = _entries(path, "topic", {"name", *PROCESSING}, ("name", "function", "rate", "interval"))
-    named = [{**{k: v for k, v in entry.items() if k != "name"}, "topic": entry["name"]} for entry in entries]
-    return [EdgeTopic(**{"promise": promise, **entry}) for entry in named]
+    return [EdgeTopic(topic=entry.pop("name"), **{"promise": promise, **entry}) for entry in entries]
 
 
 def read_hosts(path: Path) -> list[Host]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket
@@ -32,7 +33,6 @@ class ResultWriter:
     """Appends the results of one topic and remembers the ids of processed messages."""
 
     def __init__(self, broker: Broker, topic: str, output: str) -> None:
-        self.topic = topic
         self.log, self.subject = edge_log(output), edge_subject(output, writer_of(topic))
         self._pattern = edge_subject(output)
         self._broker = broker
@@ -47,13 +47,26 @@ class ResultWriter:
         )
 
     async def open(self) -> int:
-        """Read the last results; return the input offset of the last one, 0 if there is none."""
+        """Restore the message ids of the last results; return the input offset of the last one, 0 if there is none."""
         await self._broker.ensure_log(self.log, [self._pattern])
         newest = await self._broker.last(self.log, self.subject)
         if newest is None:
             return 0
-        self._writer.last = newest.offset
-        return await self._read_back(newest.offset)
+        last = self._writer.last = newest.offset
+        origin = 0
+        reader = await self._broker.read(self.log, first=max(1, last - MAX_READ_BACK + 1), subjects=[self.subject])
+        try:
+            while (stored := await reader.next(timeout=READ_TIMEOUT)) is not None:
+                reader.done(stored.offset)
+                with suppress(CorruptFrame):  # not written by an edge host
+                    result = EdgeMessage.decode(stored.payload)
+                    origin = max(origin, result.origin)
+                    self.remember(result.id)
+                if stored.offset >= last:
+                    break
+        finally:
+            await reader.close()
+        return origin
 
     def has_processed(self, identity: str) -> bool:
         """Return whether a message with this id is among the last `MAX_IDS` processed ones."""
@@ -68,26 +81,6 @@ class ResultWriter:
     async def store(self, result: EdgeMessage) -> None:
         """Append a result. Raises `Superseded` if another host has written one."""
         await self._writer.append(self.subject, result.encode())
-
-    async def _read_back(self, last: int) -> int:
-        """Restore the message ids of the last results; return the input offset of the last one."""
-        origin = 0
-        first = max(1, last - MAX_READ_BACK + 1)
-        reader = await self._broker.read(self.log, first=first, subjects=[self.subject])
-        try:
-            while (stored := await reader.next(timeout=READ_TIMEOUT)) is not None:
-                reader.done(stored.offset)
-                try:
-                    result = EdgeMessage.decode(stored.payload)
-                    origin = max(origin, result.origin)
-                    self.remember(result.id)
-                except CorruptFrame:
-                    pass  # not written by an edge host
-                if stored.offset >= last:
-                    break
-        finally:
-            await reader.close()
-        return origin
 
 
 @dataclass(frozen=True)

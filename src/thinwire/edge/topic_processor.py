@@ -34,6 +34,7 @@ class TopicProcessor:
         self, source: Broker, hub: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: DeadLetters
     ) -> None:
         self.document = document
+        self.log = edge_log(document.topic, near=document.near)
         self.times, self.rate = LatencyMeter(), RateMeter()
         self.done = self.failed = self.repeated = self.backlog = 0
         self._source, self._lease = source, lease
@@ -44,16 +45,11 @@ class TopicProcessor:
         self._stopping = asyncio.Event()
         self._current_due: float | None = None
 
-    @property
-    def log(self) -> str:
-        return edge_log(self.document.topic, near=self.document.near)
-
     def stop(self) -> None:
         """End `run` after the current message."""
         self._stopping.set()
 
     def measurements(self, now: float) -> TopicMeasurements:
-        """Return the recent measurements."""
         return TopicMeasurements(
             p90=self.times.p90(now, self._current_due),
             rate=self.rate.rate,

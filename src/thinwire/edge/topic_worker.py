@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -67,6 +67,7 @@ class TopicWorker(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(eq=False)
 class ProcessWorker:
     """A function in a process of its own.
 
@@ -76,25 +77,13 @@ class ProcessWorker:
     model: returns the current model of the function; None if there is none
     """
 
-    def __init__(
-        self,
-        function: str,
-        megabytes: int = 512,
-        path: Sequence[str] = (),
-        model: Callable[[], bytes | None] = lambda: None,
-    ) -> None:
-        self.function = function
-        self.megabytes = megabytes
-        self.path = tuple(path)
-        self.model = model
-        self._loaded_model: bytes | None = None
-        self._rejected_model: bytes | None = None
-        self._process: asyncio.subprocess.Process | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """Process id; None if no process is running."""
-        return self._process.pid if self._process is not None else None
+    function: str
+    megabytes: int = 512
+    path: Sequence[str] = ()
+    model: Callable[[], bytes | None] = lambda: None
+    _loaded_model: bytes | None = field(default=None, init=False)
+    _rejected_model: bytes | None = field(default=None, init=False)
+    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
     async def start(self) -> None:
         """Start the process and load the function. Raises `FunctionUnusable` if that fails."""
@@ -106,23 +95,17 @@ class ProcessWorker:
                 outcome = await self._read_answer()
             if outcome.kind == "raised":
                 raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
-        except (TimeoutError, asyncio.IncompleteReadError):
+        except BaseException as problem:
             await self.close()
-            raise FunctionUnusable(
-                "loading timed out or the process ended", function=self.function, seconds=LOAD_TIMEOUT
-            ) from None
-        except BaseException:
-            await self.close()
+            if isinstance(problem, TimeoutError | asyncio.IncompleteReadError):
+                reason = "loading timed out or the process ended"
+                raise FunctionUnusable(reason, function=self.function, seconds=LOAD_TIMEOUT) from None
             raise
 
     async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         await self.start()
         await self._load_model(seconds)
         return await self._exchange(worker_process.MESSAGE, body, seconds)
-
-    async def close(self) -> None:
-        """Kill the process."""
-        await self._reap()
 
     async def _load_model(self, seconds: float) -> None:
         """Pass a new model to the function. A rejected model is not passed again."""
@@ -147,7 +130,9 @@ class ProcessWorker:
             await self.close()
             return WorkerOutcome("hung", f"no answer in {seconds:g} s".encode(), started, time.time(), seconds)
         except (asyncio.IncompleteReadError, OSError):
-            code = await self._reap()
+            process = self._process
+            await self.close()
+            code = process.returncode if process is not None else None
             return WorkerOutcome("died", f"process ended with code {code}".encode(), started, time.time(), 0.0)
         except BaseException:
             await self.close()  # an interrupted exchange cannot be resumed
@@ -192,11 +177,11 @@ class ProcessWorker:
             env=environment,
         )
 
-    async def _reap(self) -> int | None:
-        """Kill the process and return its exit code; None if there is no process."""
+    async def close(self) -> None:
+        """Kill the process."""
         process, self._process = self._process, None
         if process is None:
-            return None
+            return
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)  # process.kill() would lose the code that wait() returns
@@ -204,6 +189,6 @@ class ProcessWorker:
         try:
             # wait() does not return while unread output is in the pipe
             transport.get_pipe_transport(1).close()
-            return await process.wait()
+            await process.wait()
         finally:  # also after a cancellation, else the pipes stay open until garbage collection
             transport.close()

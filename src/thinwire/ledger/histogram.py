@@ -15,8 +15,11 @@ buckets with values are stored, at most 292.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,20 +43,18 @@ class Histogram:
     buckets: number of values by bucket; least, most: the smallest and the largest value, exactly
     """
 
-    buckets: dict[int, int] = field(default_factory=dict)
+    buckets: Counter[int] = field(default_factory=Counter)
     least: float = math.inf
     most: float = -math.inf
 
     @property
     def count(self) -> int:
-        return sum(self.buckets.values())
+        return self.buckets.total()
 
     def add(self, value: float) -> None:
-        """Count a value."""
         if not value >= 0:
             raise LedgerError("a histogram counts non-negative numbers", value=value)
-        bucket = _bucket(value)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.buckets[_bucket(value)] += 1
         self.least = min(self.least, value)
         self.most = max(self.most, value)
 
@@ -64,8 +65,7 @@ class Histogram:
             return
         if not bool((column >= 0).all()):
             raise LedgerError("a histogram counts non-negative numbers", value=float(column.min()))
-        for bucket, count in zip(*np.unique(_buckets(column), return_counts=True), strict=True):
-            self.buckets[int(bucket)] = self.buckets.get(int(bucket), 0) + int(count)
+        self.buckets.update(_buckets(column).tolist())
         self.least = min(self.least, float(column.min()))
         self.most = max(self.most, float(column.max()))
 
@@ -84,14 +84,11 @@ class Histogram:
 
     def _estimate(self, rank: int) -> float:
         """Return the middle of the bucket that contains the value of this rank."""
-        counted = 0
-        for bucket in sorted(self.buckets):
-            counted += self.buckets[bucket]
-            if counted >= rank:
-                break
+        buckets = sorted(self.buckets)
+        bucket = buckets[bisect_left(list(accumulate(self.buckets[bucket] for bucket in buckets)), rank)]
         # The last bucket has no upper end and therefore no middle.
-        middle = self.most if bucket == TOP else _middle(bucket)
-        return min(max(middle, self.least), self.most)
+        middle = self.most if bucket == TOP else 2 * FLOOR * _WIDTH**bucket / (_WIDTH + 1) if bucket else 0.0
+        return float(min(max(middle, self.least), self.most))
 
     def __repr__(self) -> str:
         return f"Histogram(count={self.count}, least={self.least}, most={self.most})"
@@ -107,8 +104,7 @@ def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
     """
     total = Histogram()
     for histogram in histograms:
-        for bucket, count in histogram.buckets.items():
-            total.buckets[bucket] = total.buckets.get(bucket, 0) + count
+        total.buckets.update(histogram.buckets)
         total.least = min(total.least, histogram.least)
         total.most = max(total.most, histogram.most)
     return total
@@ -124,7 +120,3 @@ def _buckets(column: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray
     inside = np.clip(column, FLOOR, CEILING)
     indexes = np.ceil(np.log(inside / FLOOR) / _LOG_WIDTH).astype(np.int64)
     return np.where(column > CEILING, TOP, indexes)
-
-
-def _middle(bucket: int) -> float:
-    return 0.0 if bucket == 0 else float(2 * FLOOR * _WIDTH**bucket / (_WIDTH + 1))

@@ -85,7 +85,6 @@ class Deviation:
 
 
 def merge_deviations(deviations: Iterable[Deviation]) -> Deviation:
-    """Return the sum of deviations."""
     parts = list(deviations)
     return Deviation(
         broken=sum(part.broken for part in parts),

@@ -12,7 +12,8 @@ The document is flat and has a version. An unknown field is an error; a missing 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from thinwire.errors import LedgerError
@@ -45,24 +46,17 @@ def to_document(row: Row) -> dict[str, Any]:
 
 def from_document(document: Any) -> Row:
     """Return the row. An invalid document raises `LedgerError` with the field."""
-    fields = _require(dict, document, "row")
-    version = fields.get("version")
+    version = _require(dict, document, "row").get("version")
     if version != VERSION:
         raise LedgerError("unknown version of the ledger", version=version, known=VERSION)
-    _check_fields(fields, _FIELDS, "row")
+    fields = _require_fields(document, "row", _FIELDS)
     values: dict[str, Any] = {key: _require(str, fields.get(name, ""), name) for name, key in _NAMES.items()}
     values |= {name: _decode_count(fields.get(name, 0), name) for name in COUNTERS}
     values |= {name: _decode_histogram(fields.get(name, {}), name) for name in _HISTOGRAMS}
     return Row(
         **values,
-        errors={
-            name: _decode_deviation(value, name)
-            for name, value in _require(dict, fields.get("errors", {}), "errors").items()
-        },
-        cpu_seconds={
-            role: _decode_number(seconds, f"cpu_seconds.{role}")
-            for role, seconds in _require(dict, fields.get("cpu_seconds", {}), "cpu_seconds").items()
-        },
+        errors=_decode_mapping(fields.get("errors", {}), "errors", _decode_deviation),
+        cpu_seconds=_decode_mapping(fields.get("cpu_seconds", {}), "cpu_seconds", _decode_number),
     )
 
 
@@ -71,10 +65,12 @@ def _encode_deviation(deviation: Deviation) -> dict[str, Any]:
     return {"broken": deviation.broken, "worst": _encode_number(deviation.worst), "ratios": ratios}
 
 
-def _decode_deviation(value: Any, name: str) -> Deviation:
-    field = f"errors.{name}"
-    fields = _require(dict, value, field)
-    _check_fields(fields, {"broken", "worst", "ratios"}, field)
+def _decode_mapping(value: Any, field: str, decode: Callable[[Any, str], T]) -> dict[str, T]:
+    return {name: decode(item, f"{field}.{name}") for name, item in _require(dict, value, field).items()}
+
+
+def _decode_deviation(value: Any, field: str) -> Deviation:
+    fields = _require_fields(value, field, {"broken", "worst", "ratios"})
     return Deviation(
         _decode_count(fields.get("broken", 0), f"{field}.broken"),
         _decode_number(fields.get("worst", 0.0), f"{field}.worst"),
@@ -89,17 +85,16 @@ def _encode_histogram(histogram: Histogram) -> dict[str, Any]:
         "count": histogram.count,
         "least": _encode_number(histogram.least),
         "most": _encode_number(histogram.most),
-        "buckets": [[bucket, count] for bucket, count in sorted(histogram.buckets.items())],
+        "buckets": [list(pair) for pair in sorted(histogram.buckets.items())],
     }
 
 
 def _decode_histogram(value: Any, field: str) -> Histogram:
-    fields = _require(dict, value, field)
-    _check_fields(fields, {"count", "least", "most", "buckets"}, field)
+    fields = _require_fields(value, field, {"count", "least", "most", "buckets"})
     count = _decode_count(fields.get("count", 0), f"{field}.count")
     pairs = _require(list, fields.get("buckets", []), f"{field}.buckets")
-    buckets = dict(_decode_bucket(pair, f"{field}.buckets") for pair in pairs)
-    if sum(buckets.values()) != count:
+    buckets = Counter(dict(_decode_bucket(pair, f"{field}.buckets") for pair in pairs))
+    if buckets.total() != count:
         raise LedgerError("the buckets do not add up to the count", field=field, count=count)
     if not count:
         return Histogram()
@@ -143,7 +138,9 @@ def _require(kind: type[T], value: Any, field: str) -> T:
     return value
 
 
-def _check_fields(fields: Mapping[str, Any], known: frozenset[str] | set[str], field: str) -> None:
-    unknown = sorted(set(fields) - known)
+def _require_fields(value: Any, field: str, known: Collection[str]) -> dict[str, Any]:
+    fields = _require(dict, value, field)
+    unknown = sorted(fields.keys() - known)
     if unknown:
         raise LedgerError("unknown fields", field=field, unknown=unknown)
+    return fields

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from thinwire.placement.feasibility import HostFeasibility, Lighter, Places, lighter, steps
+from thinwire.placement.feasibility import HostFeasibility, Places, lighter, steps
 from thinwire.placement.heuristics import Shared, first_fit, pairs
 from thinwire.placement.hosts import Vector, bucketed, check_together
-from thinwire.placement.pattern_pricing import Counts, every_pattern, price
+from thinwire.placement.pattern_pricing import Counts, PatternSearch, every_pattern
 from thinwire.placement.simplex import Master
 
 MAX_EVALUATED = 20_000
@@ -44,7 +45,7 @@ def nearby(feasibility: HostFeasibility, master: Master, k: int) -> tuple[list[V
 
 def _changed(prices: Vector, demands: Vector, pattern: Vector, k: int) -> Iterator[Places]:
     """Yield the variants of a pattern with one topic more or one exchanged that have more value than a host."""
-    held = np.repeat(np.arange(len(prices)), pattern.astype(np.int64))
+    held = _types_of(pattern)
     free = pattern < demands
     worth = prices[held].sum()
     if len(held) < k:
@@ -66,6 +67,11 @@ def _by_size(changes: Iterator[Iterator[Places]]) -> list[Places]:
 
 def _counted(kinds: Places, types: int) -> Vector:
     return np.bincount(kinds, minlength=types).astype(np.float64)
+
+
+def _types_of(pattern: Vector) -> Places:
+    """Return the type of every topic of a pattern."""
+    return np.repeat(np.arange(len(pattern)), pattern.astype(np.int64))
 
 
 BUDGET = 2_000_000
@@ -111,15 +117,11 @@ def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Rela
     least = math.ceil(len(feasibility.types) / check_together(k))
     types, count = np.array(feasibility.types, np.int64), len(feasibility.rates)
     _offer_all(master, (_counted(types[list(shared)], count) for shared in offered))
-    if least == len(offered):
+    if least == len(offered) or (k == 2 and len(types) <= MAX_MATCHED):
         master.solve()
-        return Relaxation(master, least, True)
-    if k == 2 and len(feasibility.types) <= MAX_MATCHED:
-        master.solve()
-        return Relaxation(master, len(pairs(feasibility, range(len(feasibility.types)))), True)
-    every = None
-    if len(feasibility.rates) <= FEW_TYPES[0]:
-        every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED))
+        return Relaxation(master, least if least == len(offered) else len(pairs(feasibility, range(len(types)))), True)
+    few = len(feasibility.rates) <= FEW_TYPES[0]
+    every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED)) if few else None
     if every is not None:
         bound, complete = _solve_with(master, every), True
     else:
@@ -144,10 +146,12 @@ def _solve_by_pricing(feasibility: HostFeasibility, master: Master, k: int, budg
     left, bound, complete = budget, 0.0, False
     while left > 0 and not complete:
         left -= _add_nearby(feasibility, master, k)
-        found = price(feasibility, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
-        left -= max(found.evaluated, 1)
-        bound = max(bound, master.value / max(found.worth, 1.0))
-        _solve_with(master, found.patterns)
+        slack = _slack(master.value)
+        search = PatternSearch(feasibility, master.prices, k, budget=left, slack=slack, enough=ENOUGH)
+        search.run()
+        left -= max(search.evaluated, 1)
+        bound = max(bound, master.value / search.worth)
+        _solve_with(master, search.best_patterns())
         complete = math.ceil(bound - SMALL) >= math.ceil(master.value - SMALL)
     return bound, complete
 
@@ -181,7 +185,7 @@ def best_bound(feasibility: HostFeasibility, k: int, relaxed: Relaxation, *, bud
         return relaxed.bound
     for types in FEW_TYPES:
         rough = bucketed(feasibility.topics, types=types, up=False)
-        fewer = HostFeasibility(feasibility.model, feasibility.host, rough, careful=feasibility.careful)
+        fewer = HostFeasibility(feasibility.model, feasibility.host, rough)
         every = every_pattern(fewer, k, budget=min(budget, MAX_ENUMERATED))
         if every is not None:
             return max(relaxed.bound, math.ceil(_solve_with(Master(fewer.type_counts), every) - SMALL))
@@ -224,10 +228,10 @@ def _rounded(feasibility: HostFeasibility, relaxed: Relaxation, k: int, turn: in
         patterns, used = master.patterns, master.used
 
 
-def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
+def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: NDArray[np.bool_]) -> Vector:
     """Return the topics that fill a pattern: its own types, otherwise the heaviest lighter ones that are left."""
     taken = np.minimum(pattern, left)
-    for kind in np.repeat(np.arange(len(left)), (pattern - taken).astype(np.int64)).tolist():
+    for kind in _types_of(pattern - taken).tolist():
         fitting = np.flatnonzero(below[:, kind] & (taken < left))
         if len(fitting):
             taken[fitting[feasibility.loads[fitting].argmax()]] += 1
@@ -235,15 +239,10 @@ def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, b
 
 
 def _assign_topics(feasibility: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
-    """Assign topics to patterns of types."""
     waiting: list[list[int]] = [[] for _ in feasibility.rates]
     for topic in range(len(feasibility.types) - 1, -1, -1):
         waiting[feasibility.types[topic]].append(topic)
-    placed = []
-    for pattern in patterns:
-        kinds = np.flatnonzero(pattern).tolist()
-        placed.append(tuple(waiting[kind].pop() for kind in kinds for _ in range(int(pattern[kind]))))
-    return placed
+    return [tuple(waiting[kind].pop() for kind in _types_of(pattern).tolist()) for pattern in patterns]
 
 
 def _offer_all(master: Master, patterns: Iterator[Vector]) -> int:

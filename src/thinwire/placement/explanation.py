@@ -59,46 +59,32 @@ class Explanation:
 def explain(name: str, plan: PlacementPlan, topics: Sequence[TopicLoad], model: MonotoneModel) -> Explanation:
     """Explain the assignment of a topic."""
     assignment, by_name = plan.assignment_of(name), {topic.name: topic for topic in topics}
-    here = [by_name[other] for other in assignment.topics]
-    own = by_name[name]
+    own, here = by_name[name], [by_name[other] for other in assignment.topics]
     place = assignment.topics.index(name)
-    without = {
-        other.name: _without(own, other, here, assignment, model, assignment.p90[place])
-        for other in here
-        if other != own
-    }
-    others = [
-        _alternative(own, other, by_name, plan.k, model)
-        for other in plan.assignments[:MAX_OTHERS]
-        if other is not assignment
-    ]
+    p90, bound = assignment.p90[place], assignment.bounds[place]
     alone = float(model.p90([own], assignment.kind)[0])
-    return Explanation(
-        own, assignment.host, alone, assignment.p90[place], assignment.bounds[place], without, tuple(others)
+    neighbours = {}
+    for other in here:
+        if other != own:
+            fewer = [topic for topic in here if topic != other]
+            neighbours[other.name] = p90 - float(model.p90(fewer, assignment.kind)[fewer.index(own)])
+    alternatives = tuple(
+        _alternative(host, [*(by_name[other] for other in host.topics), own], plan.k, model)
+        for host in plan.assignments[:MAX_OTHERS]
+        if host is not assignment
     )
+    return Explanation(own, assignment.host, alone, p90, bound, neighbours, alternatives)
 
 
-def _without(
-    own: TopicLoad,
-    other: TopicLoad,
-    here: Sequence[TopicLoad],
-    assignment: HostAssignment,
-    model: MonotoneModel,
-    now: float,
-) -> float:
-    fewer = [topic for topic in here if topic != other]
-    return now - float(model.p90(fewer, assignment.kind)[fewer.index(own)])
-
-
-def _alternative(
-    own: TopicLoad, assignment: HostAssignment, by_name: dict[str, TopicLoad], k: int, model: MonotoneModel
-) -> Alternative:
-    more = [*(by_name[name] for name in assignment.topics), own]
-    used = [float(bound) / topic.promise for bound, topic in zip(model.bound(more, assignment.kind), more, strict=True)]
-    worst = max(range(len(more)), key=used.__getitem__)
-    ratio = f"{more[worst].name} at {100 * used[worst]:.0f} % of its limit"
-    if len(assignment.topics) >= k:
-        why = f"it has {len(assignment.topics)} topics, the maximum"
+def _alternative(assignment: HostAssignment, topics: Sequence[TopicLoad], k: int, model: MonotoneModel) -> Alternative:
+    """Return the effect of adding a topic to a host; `topics` includes it."""
+    bounds = model.bound(topics, assignment.kind).tolist()
+    used, worst = max(
+        ((bound / topic.promise, topic.name) for bound, topic in zip(bounds, topics, strict=True)),
+        key=lambda pair: pair[0],
+    )
+    if len(topics) > k:
+        why = f"it has {len(topics) - 1} topics, the maximum"
     else:
-        why = f"exceeds a limit: {ratio}" if used[worst] > 1 else f"feasible: {ratio}"
-    return Alternative(assignment.host, why, more[worst].name, used[worst])
+        why = f"{'exceeds a limit' if used > 1 else 'feasible'}: {worst} at {100 * used:.0f} % of its limit"
+    return Alternative(assignment.host, why, worst, used)

@@ -9,7 +9,6 @@ monotone, so a dominating (lighter) type can replace a dominated (heavier) one o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -27,13 +26,10 @@ BISECTIONS = 60
 
 
 class HostFeasibility:
-    """Feasible sets of topics on one kind of host.
+    """Feasible sets of topics on one kind of host, with the margin of the model."""
 
-    careful: apply the margin of the model; otherwise use the predicted p90 itself
-    """
-
-    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad], *, careful: bool = True) -> None:
-        self.model, self.host, self.topics, self.careful = model, host, topics, careful
+    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad]) -> None:
+        self.model, self.host, self.topics = model, host, topics
         keys = [(topic.rate, topic.interval, topic.promise) for topic in topics]
         kinds = sorted(set(keys))
         numbers = {key: number for number, key in enumerate(kinds)}
@@ -43,22 +39,20 @@ class HostFeasibility:
         self.seconds = np.array([interval / host.speed for _, interval, _ in kinds])
         self.promises = np.log(np.array([promise for _, _, promise in kinds]))
         self.loads = self.rates * self.seconds
-        self.limits = _limits(model, self.promises) if careful else self.promises
+        self.limits = _limits(model, self.promises)
         """largest predicted logarithm of each type that keeps its limit"""
         self._known: dict[Pattern, bool] = {}
 
     @property
     def type_counts(self) -> Vector:
         """Number of topics of each type."""
-        counts = Counter(self.types)
-        return np.array([float(counts[kind]) for kind in range(len(self.rates))])
+        return np.bincount(np.array(self.types, np.int64), minlength=len(self.rates)).astype(np.float64)
 
     def violations(self, patterns: Places) -> Vector:
         """Return log(p90 / limit) of every topic of every set; positive values exceed the limit."""
         sizes = np.full(len(patterns), patterns.shape[1], np.int64)
         logs = self.model.logs(self.rates[patterns], self.seconds[patterns], sizes, self.host)
-        bounds = self.model.bounds(logs) if self.careful else logs
-        return np.asarray(bounds - self.promises[patterns])
+        return np.asarray(self.model.bounds(logs) - self.promises[patterns])
 
     def check_sets(self, patterns: Places) -> NDArray[np.bool_]:
         """Return which sets of equal size keep every limit."""
@@ -71,8 +65,7 @@ class HostFeasibility:
         fresh = sorted({pattern for pattern in patterns if pattern not in self._known})
         for size in sorted({len(pattern) for pattern in fresh}):
             alike = [pattern for pattern in fresh if len(pattern) == size]
-            for pattern, good in zip(alike, self.check_sets(np.array(alike, np.int64)).tolist(), strict=True):
-                self._known[pattern] = good
+            self._known.update(zip(alike, self.check_sets(np.array(alike, np.int64)).tolist(), strict=True))
 
     def is_feasible(self, pattern: Pattern) -> bool:
         """Return whether a set keeps every limit."""
@@ -104,19 +97,15 @@ def _limits(model: LatencyModel, promises: Vector) -> Vector:
     return low
 
 
-Lighter = NDArray[np.bool_]
-"""matrix over types: whether the type of the row is lighter than that of the column"""
-
-
-def lighter(feasibility: HostFeasibility) -> Lighter:
-    """Return the dominance relation of the types."""
+def lighter(feasibility: HostFeasibility) -> NDArray[np.bool_]:
+    """Return a matrix over types: whether the type of the row is lighter than that of the column."""
     rates, seconds, promises = feasibility.rates, feasibility.seconds, feasibility.promises
     below = (rates[:, None] <= rates) & (seconds[:, None] <= seconds) & (promises[:, None] >= promises)
     np.fill_diagonal(below, False)
     return np.asarray(below)
 
 
-def steps(below: Lighter) -> list[tuple[int, int]]:
+def steps(below: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return the pairs without a type between them (transitive reduction).
 
     >>> steps(np.array([[False, True, True], [False, False, True], [False, False, False]]))

@@ -5,7 +5,7 @@ First fit takes topics by falling latency and puts each on the first host that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -21,20 +21,19 @@ MAX_TOPICS = 14
 """largest input of the exhaustive search"""
 
 
-def first_fit(
-    feasibility: HostFeasibility, k: int, topics: Iterable[int] | None = None, by: Order = "latency"
-) -> list[Shared]:
+def first_fit(feasibility: HostFeasibility, k: int, by: Order = "latency") -> list[Shared]:
     """Assign topics by falling latency or load, each to the first host that can take it."""
     hosts: list[list[int]] = []
     kinds: list[Pattern] = []
     before, start = -1, 0
-    for topic in ordered(feasibility, topics, by):
+    for topic in ordered(feasibility, by):
         kind = feasibility.types[topic]
         if kind != before:
             before, start = kind, 0
             feasibility.evaluate({joined(pattern, kind) for pattern in kinds if len(pattern) < check_together(k)})
         # Hosts before `start` refused a topic of this type and have not changed since.
-        start = next((n for n in range(start, len(hosts)) if _takes(feasibility, kinds[n], kind, k)), len(hosts))
+        open_hosts = (n for n in range(start, len(hosts)) if len(kinds[n]) < k)
+        start = next((n for n in open_hosts if feasibility.is_feasible(joined(kinds[n], kind))), len(hosts))
         if start == len(hosts):
             hosts.append([])
             kinds.append(())
@@ -46,25 +45,17 @@ def first_fit(
 def pairs(feasibility: HostFeasibility, topics: Sequence[int]) -> list[Shared]:
     """Return as many pairs as possible and the rest alone: the optimum for k = 2."""
     feasibility.evaluate({feasibility.pattern_of(pair) for pair in combinations(topics, 2)})
-    edges = [
-        (a, b)
-        for a in range(len(topics))
-        for b in range(a + 1, len(topics))
-        if feasibility.is_feasible(feasibility.pattern_of((topics[a], topics[b])))
-    ]
+    numbers = combinations(range(len(topics)), 2)
+    edges = [(a, b) for a, b in numbers if feasibility.is_feasible(feasibility.pattern_of((topics[a], topics[b])))]
     partner = maximum_matching(len(topics), edges)
     return [(topics[a],) if b < 0 else (topics[a], topics[b]) for a, b in enumerate(partner) if b < 0 or a < b]
 
 
-def ordered(feasibility: HostFeasibility, topics: Iterable[int] | None, by: Order) -> list[int]:
+def ordered(feasibility: HostFeasibility, by: Order = "latency") -> list[int]:
     """Return topics by falling latency alone on a host, or by falling load."""
     weight = feasibility.violations_alone() if by == "latency" else feasibility.loads
-    chosen = range(len(feasibility.types)) if topics is None else topics
-    return sorted(chosen, key=lambda topic: (-weight[feasibility.types[topic]], feasibility.types[topic], topic))
-
-
-def _takes(feasibility: HostFeasibility, pattern: Pattern, kind: int, k: int) -> bool:
-    return len(pattern) < k and feasibility.is_feasible(joined(pattern, kind))
+    kinds = feasibility.types
+    return sorted(range(len(kinds)), key=lambda topic: (-weight[kinds[topic]], kinds[topic], topic))
 
 
 def fewest(feasibility: HostFeasibility, k: int) -> list[Shared]:
@@ -72,19 +63,13 @@ def fewest(feasibility: HostFeasibility, k: int) -> list[Shared]:
     count = len(feasibility.types)
     if count > MAX_TOPICS:
         raise ConfigError("too many topics for an exhaustive search", field="topics", value=count, limit=MAX_TOPICS)
-    good = _feasible_sets(feasibility, check_together(k))
+    every = [shared for size in range(1, check_together(k) + 1) for shared in combinations(range(count), size)]
+    feasibility.evaluate(feasibility.pattern_of(shared) for shared in every)
+    feasible = [shared for shared in every if feasibility.is_feasible(feasibility.pattern_of(shared))]
+    good = [(sum(1 << topic for topic in shared), shared) for shared in feasible]  # as bit masks and as indexes
     best: dict[int, tuple[Shared, ...]] = {0: ()}
     for mask in range(1, 1 << count):
         lowest = mask & -mask
         options = (best[mask ^ part] + (shared,) for part, shared in good if part & lowest and part & mask == part)
         best[mask] = min(options, key=len)
     return list(best[(1 << count) - 1])
-
-
-def _feasible_sets(feasibility: HostFeasibility, k: int) -> list[tuple[int, Shared]]:
-    """Return the feasible sets as bit masks and as indexes."""
-    count = len(feasibility.types)
-    every = [shared for size in range(1, k + 1) for shared in combinations(range(count), size)]
-    feasibility.evaluate(feasibility.pattern_of(shared) for shared in every)
-    kept = [shared for shared in every if feasibility.is_feasible(feasibility.pattern_of(shared))]
-    return [(sum(1 << topic for topic in shared), shared) for shared in kept]

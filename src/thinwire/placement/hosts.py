@@ -54,9 +54,9 @@ class TopicLoad:
     promise: float = PROMISE
 
     def __post_init__(self) -> None:
-        _within("rate", self.rate, 0, MAX_RATE, self.name)
-        _within("interval", self.interval, 0, 3600, self.name)
-        _within("promise", self.promise, 0, 86_400, self.name)
+        _within("rate", self.rate, MAX_RATE, self.name)
+        _within("interval", self.interval, 3600, self.name)
+        _within("promise", self.promise, 86_400, self.name)
 
     @property
     def load(self) -> float:
@@ -91,10 +91,10 @@ class Host:
     def __post_init__(self) -> None:
         if isinstance(self.cores, bool) or not isinstance(self.cores, int) or not 1 <= self.cores <= MAX_CORES:
             raise ConfigError("a host has whole cores", field="cores", value=self.cores, limit=f"1 to {MAX_CORES}")
-        _within("speed", self.speed, 0, 1000, self.name)
-        for field, value, most in (("contention", self.contention, 1), ("overhead", self.overhead, 3600)):
-            _from_zero(field, value, most, self.name)
-        _within("spread", self.spread, 0, 10, self.name)
+        _within("speed", self.speed, 1000, self.name)
+        _within("contention", self.contention, 1, self.name, zero=True)
+        _within("overhead", self.overhead, 3600, self.name, zero=True)
+        _within("spread", self.spread, 10, self.name)
         if self.count is not None and self.count < 1:
             raise ConfigError("leave out a host of which there is none", field="count", value=self.count, lowest=1)
 
@@ -121,15 +121,10 @@ def columns(sets: Sequence[Sequence[TopicLoad]], host: Host) -> tuple[Vector, Ve
     return rates, seconds, sizes
 
 
-def _from_zero(field: str, value: float, most: float, of: str) -> None:
-    if value != 0 or isinstance(value, bool):
-        _within(field, value, 0, most, of)
-
-
-def _within(field: str, value: float, above: float, most: float, of: str) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not above < value <= most:
-        raise ConfigError("outside its limits", field=field, value=value, above=above, at_most=most, of=of)
+def _within(field: str, value: float, most: float, of: str, *, zero: bool = False) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 < value <= most or (zero and value == 0)):
+        raise ConfigError("outside its limits", field=field, value=value, above=0, at_most=most, of=of)
 
 
 TYPES = 200

@@ -38,13 +38,10 @@ class Margin:
 
     def above(self, logs: Vector) -> Vector:
         """Return the bounds of predictions."""
-        inside = np.interp(logs, self.places, self.bounds)
-        low, high = self.bounds[0] - self.places[0], self.bounds[-1] - self.places[-1]
-        outside = np.where(logs < self.places[0], logs + low, logs + high)
-        return np.asarray(np.where((logs < self.places[0]) | (logs > self.places[-1]), outside, inside))
+        inside = np.clip(logs, self.places[0], self.places[-1])
+        return np.asarray(np.interp(inside, self.places, self.bounds) + (logs - inside))
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         return {"kept": self.kept, "places": self.places.tolist(), "bounds": self.bounds.tolist()}
 
     @classmethod
@@ -66,15 +63,12 @@ class LatencyModel(Protocol):
 
     def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
         """Return the logarithm of the predicted p90 of every topic, one row per set of topics."""
-        ...
 
     def bounds(self, logs: Vector) -> Vector:
         """Return the bounds of predictions, including the margin."""
-        ...
 
     def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
         """Return for sets of one size whether every predicted logarithm is within its limit."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -105,8 +99,7 @@ class MonotoneModel:
         hidden, last = (np.concatenate((matrix[:-1] ** 2, matrix[-1:])) for matrix in self.network.weights)
         inputs = np.stack((self.network.shift, self.network.scale))
         outputs = np.array([self.network.level + self.shift, self.network.height, host.overhead])
-        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), outputs)
-        return np.asarray(found)
+        return keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), outputs)
 
     def p90(self, topics: Sequence[TopicLoad], host: Host) -> Vector:
         """Return the predicted p90 of topics that share a host, in seconds."""
@@ -117,7 +110,6 @@ class MonotoneModel:
         return np.asarray(np.exp(self.bounds(self.logs(*columns([topics], host), host)[0])))
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         parts = {"network": self.network.to_document(), "margin": self.margin.to_document()}
         return {"kind": "rising", "version": VERSION, "shift": self.shift, "origin": dict(self.origin), **parts}
 
@@ -139,15 +131,11 @@ class LatencyFeedback:
 
     Only a factor is learned. A few observations cannot fit the network, but they show how much faster or slower a host
     is than predicted.
-
-    half_life: observations after which the weight of an old one is halved
     """
 
-    def __init__(self, model: MonotoneModel, half_life: float = HALF_LIFE) -> None:
-        if half_life <= 0:
-            raise ConfigError("must be positive", field="half_life", value=half_life, above=0)
-        self._initial, self.half_life = model, half_life
-        self._sum, self._weight = 0.0, half_life / 4
+    def __init__(self, model: MonotoneModel) -> None:
+        self._initial = model
+        self._sum, self._weight = 0.0, HALF_LIFE / 4
 
     @property
     def model(self) -> MonotoneModel:
@@ -157,7 +145,7 @@ class LatencyFeedback:
     def observe(self, topics: Sequence[TopicLoad], host: Host, p90: Sequence[float | None]) -> None:
         """Add the observed p90, in seconds, of topics that share a host; None for topics without a report."""
         predicted = np.log(self._initial.p90(topics, host))
-        decay = 0.5 ** (1.0 / self.half_life)
+        decay = 0.5 ** (1.0 / HALF_LIFE)
         for observed, log in zip(p90, predicted.tolist(), strict=True):
             if observed is not None and observed > 0:
                 self._sum = decay * self._sum + float(np.log(observed)) - log

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.placement.feasibility import HostFeasibility, Pattern
+from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import Shared
 from thinwire.placement.hosts import Vector
 
@@ -23,30 +23,22 @@ TRIES = 2
 BETTER = 1e-6
 
 
-def balanced(
-    feasibility: HostFeasibility, placed: Sequence[Shared], k: int, *, least: int = 0, rounds: int = ROUNDS
-) -> list[Shared]:
+def balanced(feasibility: HostFeasibility, placed: Sequence[Shared], k: int, *, least: int = 0) -> list[Shared]:
     """Return a balanced placement on at most as many hosts; a feasible placement stays feasible.
 
     least: lower bound; if it is below the number of hosts, fewer hosts are tried
     """
     for count in range(max(least, 1, len(placed) - TRIES), len(placed)):
-        fewer = (
-            _improved(feasibility, spread(feasibility, count, k), k, rounds)
-            if count * k >= len(feasibility.types)
-            else []
-        )
-        if fewer and _allowed(feasibility, fewer):
-            return fewer
-    found = [_improved(feasibility, start, k, rounds) for start in (list(placed), spread(feasibility, len(placed), k))]
+        if count * k >= len(feasibility.types):
+            fewer = _improved(feasibility, spread(feasibility, count, k), k)
+            if _allowed(feasibility, fewer):
+                return fewer
+    found = [_improved(feasibility, start, k) for start in (placed, spread(feasibility, len(placed), k))]
     allowed = [hosts for hosts in found if _allowed(feasibility, hosts)]
-    return min(
-        allowed or [list(placed)],
-        key=lambda hosts: sum(_costs(feasibility, [feasibility.pattern_of(s) for s in hosts])),
-    )
+    return min(allowed or [list(placed)], key=lambda hosts: sum(_costs(feasibility, hosts)))
 
 
-def _allowed(feasibility: HostFeasibility, hosts: Sequence[Sequence[int]]) -> bool:
+def _allowed(feasibility: HostFeasibility, hosts: Sequence[Shared]) -> bool:
     return all(feasibility.is_feasible(feasibility.pattern_of(shared)) for shared in hosts if shared)
 
 
@@ -66,35 +58,34 @@ def spread(feasibility: HostFeasibility, hosts: int, k: int) -> list[Shared]:
     return [tuple(shared) for shared in held]
 
 
-def _improved(feasibility: HostFeasibility, placed: list[Shared], k: int, rounds: int) -> list[Shared]:
-    hosts = [list(shared) for shared in placed]
-    costs = np.array(_costs(feasibility, [feasibility.pattern_of(shared) for shared in hosts]))
+def _improved(feasibility: HostFeasibility, placed: Sequence[Shared], k: int) -> list[Shared]:
+    hosts = list(placed)
+    costs = np.array(_costs(feasibility, hosts))
     finished: set[int] = set()
-    for _ in range(rounds):
-        open_hosts = [host for host in np.argsort(-costs, kind="stable").tolist() if host not in finished]
-        if not open_hosts:
+    for _ in range(ROUNDS):
+        worst = next((host for host in np.argsort(-costs, kind="stable").tolist() if host not in finished), None)
+        if worst is None:
             break
-        worst = open_hosts[0]
         change = _best_change(feasibility, hosts, costs, worst, k)
         if change is None:
             finished.add(worst)
             continue
         other, own, theirs = change
         hosts[worst], hosts[other] = own, theirs
-        costs[[worst, other]] = _costs(feasibility, [feasibility.pattern_of(own), feasibility.pattern_of(theirs)])
+        costs[[worst, other]] = _costs(feasibility, [own, theirs])
         finished -= {worst, other}
-    return [tuple(shared) for shared in hosts]
+    return hosts
 
 
 def _best_change(
-    feasibility: HostFeasibility, hosts: list[list[int]], costs: Vector, worst: int, k: int
-) -> tuple[int, list[int], list[int]] | None:
+    feasibility: HostFeasibility, hosts: Sequence[Shared], costs: Vector, worst: int, k: int
+) -> tuple[int, Shared, Shared] | None:
     """Return the move or swap with the largest gain that keeps feasible hosts feasible; None if there is none."""
     partners = [host for host in np.argsort(costs, kind="stable").tolist() if host != worst][:PARTNERS]
     changes = [change for other in partners for change in _changes(feasibility, hosts, worst, other, k)]
     if not changes:
         return None
-    priced = _costs(feasibility, [feasibility.pattern_of(part) for _, own, theirs in changes for part in (own, theirs)])
+    priced = _costs(feasibility, [part for _, *parts in changes for part in parts])
     after = np.array(priced).reshape(-1, 2).sum(axis=1)
     before = np.array([costs[worst] + costs[other] for other, _, _ in changes])
     for best in map(int, np.argsort(after - before, kind="stable")):
@@ -107,8 +98,8 @@ def _best_change(
 
 
 def _changes(
-    feasibility: HostFeasibility, hosts: list[list[int]], worst: int, other: int, k: int
-) -> list[tuple[int, list[int], list[int]]]:
+    feasibility: HostFeasibility, hosts: Sequence[Shared], worst: int, other: int, k: int
+) -> list[tuple[int, Shared, Shared]]:
     """Return moves and swaps between two hosts, one per pair of types."""
     found, seen = [], set()
     offers: list[int | None] = [*hosts[other], *([None] if len(hosts[other]) < k else [])]
@@ -118,15 +109,15 @@ def _changes(
             if kinds in seen or kinds[0] == kinds[1]:
                 continue
             seen.add(kinds)
-            back = [] if taken is None else [taken]
-            own = [topic for topic in hosts[worst] if topic != given] + back
+            own = [topic for topic in hosts[worst] if topic != given] + ([] if taken is None else [taken])
             theirs = [topic for topic in hosts[other] if topic != taken] + [given]
-            found.append((other, own, theirs))
+            found.append((other, tuple(own), tuple(theirs)))
     return found
 
 
-def _costs(feasibility: HostFeasibility, patterns: Sequence[Pattern]) -> list[float]:
+def _costs(feasibility: HostFeasibility, hosts: Sequence[Shared]) -> list[float]:
     """Return the cost of each set; sets of equal size are evaluated together."""
+    patterns = [feasibility.pattern_of(shared) for shared in hosts]
     found = [0.0] * len(patterns)
     for size in sorted({len(pattern) for pattern in patterns if pattern}):
         places = [place for place, pattern in enumerate(patterns) if len(pattern) == size]

@@ -27,74 +27,52 @@ def maximum_matching(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
 
 def _augment(root: int, neighbours: list[list[int]], partner: list[int]) -> None:
     """Search an augmenting path from `root` and apply it."""
-    count = len(neighbours)
-    parent, base = [-1] * count, list(range(count))
-    seen = [False] * count
-    seen[root] = True
-    queue = deque([root])
+    parent, base = [-1] * len(neighbours), list(range(len(neighbours)))
+    seen, queue = {root}, deque([root])
+
+    def bases(vertex: int) -> list[int]:
+        """Return the bases on the path from a vertex to the root."""
+        path = [base[vertex]]
+        while path[-1] != root:
+            path.append(base[parent[partner[path[-1]]]])
+        return path
+
+    def contract(a: int, b: int) -> None:
+        """Contract a blossom: the vertices of an odd cycle get a common base."""
+        passed = bases(a)
+        top = next(vertex for vertex in bases(b) if vertex in passed)
+        blossom: set[int] = set()
+        for start, other in ((a, b), (b, a)):
+            vertex, child = start, other
+            while base[vertex] != top:
+                blossom |= {base[vertex], base[partner[vertex]]}
+                parent[vertex], child = child, partner[vertex]
+                vertex = parent[child]
+        for vertex in range(len(base)):
+            if base[vertex] in blossom:
+                base[vertex] = top
+                if vertex not in seen:
+                    seen.add(vertex)
+                    queue.append(vertex)
+
     while queue:
         here = queue.popleft()
         for there in neighbours[here]:
             if base[here] == base[there] or partner[here] == there:
                 continue
             if there == root or (partner[there] >= 0 and parent[partner[there]] >= 0):
-                _contract(here, there, root, parent, base, partner, seen, queue)
+                contract(here, there)
             elif parent[there] < 0:
                 parent[there] = here
                 if partner[there] < 0:
                     _swap(there, parent, partner)
                     return
-                seen[partner[there]] = True
+                seen.add(partner[there])
                 queue.append(partner[there])
 
 
-def _contract(
-    a: int,
-    b: int,
-    root: int,
-    parent: list[int],
-    base: list[int],
-    partner: list[int],
-    seen: list[bool],
-    queue: deque[int],
-) -> None:
-    """Contract a blossom: the vertices of an odd cycle get a common base."""
-    top = _common(a, b, root, parent, base, partner)
-    blossom: set[int] = set()
-    _mark(a, top, b, parent, base, partner, blossom)
-    _mark(b, top, a, parent, base, partner, blossom)
-    for vertex in range(len(base)):
-        if base[vertex] in blossom:
-            base[vertex] = top
-            if not seen[vertex]:
-                seen[vertex] = True
-                queue.append(vertex)
-
-
-def _common(a: int, b: int, root: int, parent: list[int], base: list[int], partner: list[int]) -> int:
-    passed: set[int] = set()
-    while True:
-        a = base[a]
-        passed.add(a)
-        if a == root or partner[a] < 0:
-            break
-        a = parent[partner[a]]
-    while base[b] not in passed:
-        b = parent[partner[base[b]]]
-    return base[b]
-
-
-def _mark(
-    vertex: int, top: int, child: int, parent: list[int], base: list[int], partner: list[int], blossom: set[int]
-) -> None:
-    while base[vertex] != top:
-        blossom |= {base[vertex], base[partner[vertex]]}
-        parent[vertex] = child
-        child = partner[vertex]
-        vertex = parent[partner[vertex]]
-
-
 def _swap(vertex: int, parent: list[int], partner: list[int]) -> None:
+    """Match the unmatched edges of the path that ends at `vertex`."""
     while vertex >= 0:
         before = parent[vertex]
         after = partner[before]

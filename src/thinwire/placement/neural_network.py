@@ -37,12 +37,10 @@ class Network:
     weights: tuple[Vector, ...]
 
     def predict(self, inputs: Vector) -> Vector:
-        """Return the prediction for every row."""
         layers = evaluate_layers((inputs - self.shift) / self.scale, self.weights, self.rising)
         return np.asarray(self.level + self.height * layers[-1][:, 0])
 
     def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
         weights = [matrix.tolist() for matrix in self.weights]
         numbers = {"shift": self.shift.tolist(), "scale": self.scale.tolist(), "weights": weights}
         return {"rising": self.rising, "level": self.level, "height": self.height, **numbers}
@@ -83,10 +81,9 @@ def layer_shapes(inputs: int, hidden: Sequence[int], rising: bool) -> list[tuple
 
 def _check(network: Network) -> None:
     shapes = [matrix.shape for matrix in network.weights]
-    plain = bool(shapes) and all(len(shape) == 2 for shape in shapes) and network.shift.ndim == 1
-    hidden = [shape[1] for shape in shapes[:-1]] if plain else []
-    alike = network.scale.shape == network.shift.shape
-    if not plain or not alike or shapes != layer_shapes(len(network.shift), hidden, network.rising):
+    alike = network.shift.ndim == 1 and network.scale.shape == network.shift.shape
+    plain = alike and all(len(shape) == 2 for shape in shapes)
+    if not plain or shapes != layer_shapes(len(network.shift), [s[1] for s in shapes[:-1]], network.rising):
         raise ConfigError("the shapes of the layers do not match", field="weights", shapes=shapes)
     if sum(rows * columns for rows, columns in shapes) > MAX_WEIGHTS:
         raise ConfigError("the network is too large", field="weights", shapes=shapes, limit=MAX_WEIGHTS)

@@ -8,8 +8,6 @@ stays valid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +18,6 @@ Counts = NDArray[np.float32]
 Candidates = NDArray[np.bool_]
 """matrix over patterns and types: whether the type may join the pattern"""
 
-BATCH = 4096
 BLOCK = 64
 KEPT = 20_000
 """largest number of patterns returned"""
@@ -60,58 +57,29 @@ def _as_counts(patterns: Places, kinds: int) -> Counts:
     return counts
 
 
-@dataclass(frozen=True)
-class PricingResult:
-    """Result of the pricing problem.
-
-    patterns: patterns of about the value of a host or more, best first, as rows of counts by type
-    worth: upper bound of the value of any pattern
-    evaluated: number of sets evaluated
-    cut: whether the search stopped before it was complete
-    """
-
-    patterns: Counts
-    worth: float
-    evaluated: int
-    cut: bool
-
-
-def price(
-    feasibility: HostFeasibility,
-    prices: Vector,
-    k: int,
-    *,
-    budget: int,
-    slack: float = ABOVE,
-    enough: int | None = None,
-) -> PricingResult:
-    """Search the patterns with the highest value.
-
-    budget: largest number of sets to evaluate
-    slack: patterns that are better by at most this are not searched; the returned upper bound includes it
-    enough: stop after this many patterns of more value than a host and the slack; default: search the best
-    """
-    search = _Search(feasibility, prices, k, budget, slack, enough)
-    search.run()
-    worth = max(search.best, search.minimum_value, search.open)
-    return PricingResult(search.best_patterns(), worth, search.evaluated, search.open > 0)
-
-
-class _Search:
-    """Depth-first search in blocks of patterns of one size.
+class PatternSearch:
+    """Depth-first search of the patterns with the highest value, in blocks of patterns of one size.
 
     Each pattern has candidates: the types that may still join it. A type that was infeasible with a smaller pattern is
     no candidate of a larger one.
+
+    budget: largest number of sets to evaluate
+    slack: patterns that are better than a host by at most this are not searched; the upper bound includes it
+    enough: stop after this many patterns of more value than a host and the slack
+    worth: after `run`, upper bound of the value of any pattern
+    evaluated: number of sets evaluated
     """
 
     def __init__(
-        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
+        self, feasibility: HostFeasibility, prices: Vector, k: int, *, budget: int, slack: float, enough: int
     ) -> None:
-        self.feasibility, self.k, self.budget, self.slack, self.enough = feasibility, k, budget, slack, enough
+        self.feasibility, self.k, self.budget, self.enough = feasibility, k, budget, enough
+        self.minimum_value = self.worth = 1.0 + slack
+        """smallest value that is searched"""
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
         self.demands = feasibility.type_counts[self.order]
-        self.best, self.open, self.evaluated = 1.0, 0.0, 0
+        self.evaluated = 0
         self.beyond = 0
         """patterns found with more value than a host and the slack"""
         self.found: list[Places] = []
@@ -124,15 +92,10 @@ class _Search:
             promising = possible > self.minimum_value
             if not promising.any():
                 continue
-            if self.evaluated >= self.budget or self.beyond >= (self.enough or self.budget):
-                self.open = max(self.open, float(possible[promising].max()))
+            if self.evaluated >= self.budget or self.beyond >= self.enough:
+                self.worth = max(self.worth, float(possible[promising].max()))
                 continue
             stack += self._blocks(*self._grown(block[promising], candidates[promising]))
-
-    @property
-    def minimum_value(self) -> float:
-        """Smallest value that is searched."""
-        return (self.best if self.enough is None else 1.0) + self.slack
 
     def _blocks(
         self, patterns: Places, candidates: Candidates, possible: Vector
@@ -152,7 +115,8 @@ class _Search:
         reach = worths[rows] + self._largest_gain(copies, rows, added, self.k - block.shape[1])
         rows, added = rows[reach > self.minimum_value], added[reach > self.minimum_value]
         grown = np.column_stack((block[rows], added))
-        kept = self._allowed(grown)
+        self.evaluated += len(grown)
+        kept = self.feasibility.check_sets(self.order[grown])
         candidates = candidates.copy()
         candidates[rows[~kept], added[~kept]] = False
         rows, added, grown = rows[kept], added[kept], grown[kept]
@@ -187,24 +151,18 @@ class _Search:
             worth[at, ends] - (worth[at, starts] - own * self.prices[starts]) - surplus * self.prices[ends]
         )
 
-    def _allowed(self, patterns: Places) -> Candidates:
-        parts = [patterns[start : start + BATCH] for start in range(0, len(patterns), BATCH)]
-        self.evaluated += len(patterns)
-        return np.concatenate([np.zeros(0, bool), *(self.feasibility.check_sets(self.order[part]) for part in parts)])
-
     def _record(self, patterns: Places) -> None:
         worths = self.prices[patterns].sum(axis=1)
         self.found.append(patterns[worths > MIN_RETURNED_VALUE])
-        self.beyond += int((worths > 1.0 + self.slack).sum())
-        self.best = max(self.best, float(worths.max(initial=0.0)))
+        self.beyond += int((worths > self.minimum_value).sum())
+        self.worth = max(self.worth, float(worths.max(initial=0.0)))
 
     def best_patterns(self) -> Counts:
-        """Return the best patterns as counts by type."""
+        """Return patterns of about the value of a host or more, best first, as rows of counts by type."""
         sizes = {some.shape[1] for some in self.found if len(some)}
         level = [np.concatenate([some for some in self.found if some.shape[1] == size]) for size in sorted(sizes)]
         worths = np.concatenate([np.zeros(0), *(self.prices[some].sum(axis=1) for some in level)])
         best = np.argsort(-worths, kind="stable")[:KEPT]
         kinds = len(self.feasibility.rates)
-        return np.concatenate([np.zeros((0, kinds), np.float32), *(_as_counts(self.order[s], kinds) for s in level)])[
-            best
-        ]
+        counts = [np.zeros((0, kinds), np.float32), *(_as_counts(self.order[some], kinds) for some in level)]
+        return np.asarray(np.concatenate(counts)[best])

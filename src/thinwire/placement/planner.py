@@ -7,9 +7,12 @@ the rate. If a single message takes longer than the limit, splitting does not he
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +36,19 @@ def place_on_mixed_hosts(
         every = HostFeasibility(model, host, topics)
         alone = every.violations_alone()
         fitting = [topic for topic in left if alone[every.types[topic]] <= 0]
+        if not fitting:
+            continue
         feasibility = HostFeasibility(model, host, [topics[topic] for topic in fitting])
-        groups = [tuple(fitting[place] for place in group) for group in _groups(feasibility, host, k, budget)]
-        placed += [(host, group) for group in _spread(topics, groups, host, model, k)]
-        taken = {topic for group in groups for topic in group}
-        left = [topic for topic in left if topic not in taken]
+        if host.count is None:
+            groups = dive(feasibility, k, relax(feasibility, k, budget=budget))
+        else:
+            groups = first_fit(feasibility, k)[: host.count]  # the heaviest topics
+        taken = [fitting[place] for group in groups for place in group]
+        places = iter(range(len(taken)))
+        own = [tuple(islice(places, len(group))) for group in groups]
+        feasibility = HostFeasibility(model, host, [topics[topic] for topic in taken])
+        placed += [(host, tuple(taken[place] for place in group)) for group in balanced(feasibility, own, k)]
+        left = sorted(set(left).difference(taken))
     if left:
         raise NotEnoughHosts(hosts=len(placed), topics_left=len(left), first=topics[left[0]].name)
     return placed
@@ -53,28 +64,6 @@ def lower_bound(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Monot
         overhead=min(host.overhead for host in hosts),
     )
     return relax(HostFeasibility(model, best, bucketed(topics, up=False)), k, budget=budget).bound
-
-
-def _groups(feasibility: HostFeasibility, host: Host, k: int, budget: int) -> list[Shared]:
-    """Return groups for a kind of host; if the number of hosts is limited, the heaviest topics."""
-    if not feasibility.types:
-        return []
-    if host.count is None:
-        return dive(feasibility, k, relax(feasibility, k, budget=budget))
-    return first_fit(feasibility, k)[: host.count]
-
-
-def _spread(
-    topics: Sequence[TopicLoad], groups: list[Shared], host: Host, model: MonotoneModel, k: int
-) -> list[Shared]:
-    """Balance the groups of one kind of host."""
-    members = [topic for group in groups for topic in group]
-    if not members:
-        return []
-    feasibility = HostFeasibility(model, replace(host, count=None), [topics[topic] for topic in members])
-    places = {topic: place for place, topic in enumerate(members)}
-    own = [tuple(places[topic] for topic in group) for group in groups]
-    return [tuple(members[place] for place in group) for group in balanced(feasibility, own, k)]
 
 
 MAX_PARTS = 1024
@@ -95,21 +84,15 @@ class TopicSplit(NamedTuple):
 def split(topic: TopicLoad, hosts: Sequence[Host], model: LatencyModel) -> TopicSplit:
     """Return the smallest number of parts over all kinds of hosts."""
     options = [_on(topic, host, model) for host in hosts]
-    kept = [option for option in options if option.parts is not None]
-    if kept:
-        return min(kept, key=lambda option: (option.parts or 0, option.bound))
-    return min(options, key=lambda option: option.bound)
+    return min(options, key=lambda option: (option.parts or inf, option.bound))
 
 
 def _on(topic: TopicLoad, host: Host, model: LatencyModel) -> TopicSplit:
     """Find the number of parts by bisection; latency is monotone in the rate."""
-    if _bound(topic, MAX_PARTS, host, model) > topic.promise:
-        return TopicSplit(topic, None, _bound(topic, 1, host, model))
-    low, high = 0, MAX_PARTS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _bound(topic, middle, host, model) <= topic.promise else (middle, high)
-    return TopicSplit(topic, high, _bound(topic, high, host, model))
+    numbers = range(1, MAX_PARTS + 1)
+    refused = bisect_left(numbers, True, key=lambda parts: _bound(topic, parts, host, model) <= topic.promise)
+    parts = numbers[refused] if refused < MAX_PARTS else None
+    return TopicSplit(topic, parts, _bound(topic, parts or 1, host, model))
 
 
 def _bound(topic: TopicLoad, parts: int, host: Host, model: LatencyModel) -> float:
@@ -177,9 +160,14 @@ def propose(
         feasibility = HostFeasibility(model, hosts[0], rounded)
         groups, relaxed = _solved(feasibility, k, budget)
         shared, complete = [(hosts[0], group) for group in groups], relaxed.complete and rounded == list(topics)
-        bound = _lower_bound_of(topics, feasibility, relaxed, k, budget)
+        if rounded != list(topics):  # rates rounded up would not give a valid bound
+            feasibility = HostFeasibility(model, hosts[0], bucketed(topics, up=False))
+            relaxed = relax(feasibility, k, budget=budget)
+        bound = best_bound(feasibility, k, relaxed, budget=budget)
     plan = PlacementPlan(_assignments(topics, shared, model), bound, complete, k)
-    _check_host_count(plan, hosts)
+    available = sum(inf if host.count is None else host.count for host in hosts)
+    if len(plan.assignments) > available:
+        raise NotEnoughHosts(hosts=available, needed=len(plan.assignments), lower_bound=bound)
     return plan
 
 
@@ -210,16 +198,6 @@ def _solved(feasibility: HostFeasibility, k: int, budget: int) -> tuple[list[Sha
         placed = fewest(feasibility, k)
         relaxed = replace(relaxed, bound=len(placed), complete=True)
     return balanced(feasibility, placed, k, least=relaxed.bound), relaxed
-
-
-def _lower_bound_of(
-    topics: Sequence[TopicLoad], feasibility: HostFeasibility, relaxed: Relaxation, k: int, budget: int
-) -> int:
-    """Return the lower bound for rates rounded down; rates rounded up would not give a valid bound."""
-    if list(feasibility.topics) == list(topics):
-        return best_bound(feasibility, k, relaxed, budget=budget)
-    lower = HostFeasibility(feasibility.model, feasibility.host, bucketed(topics, up=False))
-    return best_bound(lower, k, relax(lower, k, budget=budget), budget=budget)
 
 
 def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int) -> None:
@@ -254,11 +232,3 @@ def _assignments(
         name = host.name if host.count == 1 else f"{host.name}-{numbers[host.name]}"
         assignments.append(HostAssignment(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
     return tuple(assignments)
-
-
-def _check_host_count(plan: PlacementPlan, hosts: Sequence[Host]) -> None:
-    if any(host.count is None for host in hosts):
-        return
-    available = sum(host.count or 0 for host in hosts)
-    if len(plan.assignments) > available:
-        raise NotEnoughHosts(hosts=available, needed=len(plan.assignments), lower_bound=plan.lower_bound)

@@ -35,17 +35,17 @@ class Master:
     """
 
     def __init__(self, demands: Vector, lighter: Sequence[tuple[int, int]] = ()) -> None:
-        rows = len(demands)
+        rows, single = len(demands), np.eye(len(demands))
         self.demands = demands
         # A small perturbation of the demands avoids degenerate pivots.
         self._right = demands + 1e-7 * np.arange(1, rows + 1)
-        self._columns = np.eye(rows)
-        self._costs = np.ones(rows)
-        self._keys = {column.tobytes() for column in self._columns.T}
+        light, heavy = np.array(lighter, np.int64).reshape(-1, 2).T
+        # It is free to cover more topics of a type than needed, and to replace a heavier topic by a lighter one.
+        self._columns = np.hstack((single, -single, single[:, light] - single[:, heavy]))
+        self._costs = np.repeat((1.0, 0.0), (rows, rows + len(light)))
+        self._keys = {column.tobytes() for column in single}
         self._basis: NDArray[np.int64] = np.arange(rows)
-        self._inverse: Vector = np.eye(rows)
-        self._free(-np.eye(rows))  # covering more topics of a type than needed is free
-        self._free(_exchanges(lighter, rows))
+        self._inverse: Vector = single
 
     @property
     def prices(self) -> Vector:
@@ -89,11 +89,6 @@ class Master:
             if turn % RENEW == RENEW - 1:
                 self._inverse = np.asarray(np.linalg.inv(self._columns[:, self._basis]), np.float64)
 
-    def _free(self, columns: Vector) -> None:
-        """Add columns without cost."""
-        self._columns = np.column_stack((self._columns, columns))
-        self._costs = np.concatenate((self._costs, np.zeros(columns.shape[1])))
-
     def _pivot(self, entering: int) -> bool:
         column = self._inverse @ self._columns[:, entering]
         basic = self._inverse @ self._right
@@ -107,11 +102,3 @@ class Master:
         self._inverse[leaving] = row
         self._basis[leaving] = entering
         return True
-
-
-def _exchanges(lighter: Sequence[tuple[int, int]], rows: int) -> Vector:
-    """Return one column per pair that replaces a heavier topic by a lighter one."""
-    columns = np.zeros((rows, len(lighter)))
-    for number, (light, heavy) in enumerate(lighter):
-        columns[light, number], columns[heavy, number] = 1.0, -1.0
-    return columns

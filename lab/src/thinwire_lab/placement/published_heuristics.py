@@ -6,7 +6,7 @@ of a given size and extends them by first fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from thinwire.errors import ConfigError
 from thinwire.placement.feasibility import HostFeasibility
@@ -17,15 +17,13 @@ MAX_SETS = 200_000
 """largest number of sets to evaluate"""
 
 
-def largest_sets(
-    feasibility: HostFeasibility, k: int, topics: Iterable[int] | None = None, *, first: int | None = None
-) -> list[Shared]:
+def largest_sets(feasibility: HostFeasibility, k: int, *, first: int | None = None) -> list[Shared]:
     """Take feasible sets of falling size; pairs are chosen by maximum matching.
 
     first: start with sets of this size and fill them by first fit (the hybrid); default k
     """
     check_together(k)
-    left = ordered(feasibility, topics, "latency")
+    left = ordered(feasibility)
     size = k if first is None else min(first, k)
     budget = [MAX_SETS]
     placed: list[Shared] = []

@@ -29,8 +29,6 @@ class Codec(Protocol):
 
 
 MAX_NUMBER = 255
-FIRST_EXTERNAL = 128
-"""numbers from here on are for codecs outside of this package"""
 
 
 class RegisteredCodec(NamedTuple):
@@ -52,7 +50,7 @@ _BY_NUMBER: dict[int, RegisteredCodec] = {}
 def register_codec(name: str, number: int, create: Callable[[Dictionary], Codec]) -> None:
     """Make a codec available to dictionaries. Publishers and subscribers must both register it.
 
-    Registering the same codec again has no effect.
+    Numbers from 128 on are for codecs outside of this package. Registering the same codec again has no effect.
     """
     if not 0 <= number <= MAX_NUMBER:
         raise ConfigError("the number of a codec is one byte", codec=name, number=number, limit=MAX_NUMBER)
@@ -68,7 +66,6 @@ def codec_names() -> list[str]:
 
 
 def codec_number(name: str) -> int:
-    """Return the number of a registered codec."""
     return _BY_NAME[name].number
 
 

@@ -124,15 +124,11 @@ class TrimmedDeflate(PresetDeflate):
         return WHOLE + packed if len(packed) <= len(message) else STORED + message
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
-        if not packed:
-            return b""
+        if packed and not packed[0] & _LAST:
+            return inflate(_restore(packed), limit, self._decompressor, padded=True)
         if packed[:1] == WHOLE:
             return inflate(packed[1:], limit, self._decompressor)
-        if packed[0] & _MARK == _MARK:
-            return read_stored(packed, STORED, limit)
-        if packed[0] & _LAST:
-            return inflate(packed, limit, self._decompressor)
-        return inflate(_restore(packed), limit, self._decompressor, padded=True)
+        return super().unpack(packed, limit)
 
 
 def _trim(stream: bytes) -> bytes:

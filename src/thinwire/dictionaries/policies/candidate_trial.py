@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from math import inf, log10
 from typing import NamedTuple
 
 from thinwire.dictionaries.codecs import Codec, Deflate, PresetDeflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.dictionaries.policies.lifetime_estimate import FIRST_LIFE, Form
-from thinwire.dictionaries.policies.policy import DEFLATE, Trainer, latest, packed
+from thinwire.dictionaries.policies.policy import DEFLATE, latest, packed
 from thinwire.dictionaries.topology import Topology
 from thinwire.dictionaries.training import ENOUGH, SEGMENTS, TrainingMethod, build, recast
 
@@ -35,8 +35,6 @@ JUDGES, MORE_JUDGES = 60, 80
 of receivers, because a wrong choice costs more"""
 FEW = 4
 """one in `FEW` of them is used for the comparison with deflate and slow forms"""
-LEARNED, LEARNED_PER_BYTE = 1 << 17, 32
-"""bytes of messages for a custom trainer, and per byte of the dictionary if that is more"""
 FARTHER = 0.75
 """share of the measured saving that counts for a first dictionary: the evaluating messages follow right after the
 training ones, and later messages profit less"""
@@ -58,33 +56,26 @@ def climb(
 
     worth: value of a size; None ends the climb in this direction
     """
-    cache: dict[int, float | None] = {}
 
-    def value(index: int) -> float | None:
-        if not 0 <= index < len(sizes):
-            return None
-        if index not in cache:
-            cache[index] = worth(sizes[index])
-        return cache[index]
+    @cache
+    def value(index: int) -> float:
+        found = worth(sizes[index]) if 0 <= index < len(sizes) else None
+        return -inf if found is None else found
 
     best = max(0, min(bisect_right(sizes, start) - 1, len(sizes) - 1))
     for step in steps:
-        while _is_better(value(best + step), value(best)):
+        while value(best + step) > value(best):
             best += step
-    return sizes[best] if sizes and value(best) is not None else None
+    return sizes[best] if value(best) > -inf else None
 
 
-def _is_better(candidate: float | None, current: float | None) -> bool:
-    return candidate is not None and (current is None or candidate > current)
-
-
-def fitting(sample: int, ladder: Sequence[int] = LADDER) -> list[int]:
+def fitting(sample: int) -> list[int]:
     """Return the sizes for which a sample of this many bytes is enough; always the smallest.
 
     >>> fitting(25_000), fitting(100)
     ([256, 384, 512, 768, 1024, 1536, 2048], [256])
     """
-    return [size for size in ladder if size == ladder[0] or size * ENOUGH <= sample]
+    return [size for size in LADDER if size == LADDER[0] or size * ENOUGH <= sample]
 
 
 class Effort(NamedTuple):
@@ -137,6 +128,7 @@ class TrialOutcome:
     cost: float
 
 
+@dataclass
 class CandidateTrial:
     """Candidates compared at one time.
 
@@ -147,39 +139,27 @@ class CandidateTrial:
     ahead: number of such lives over which sizes are compared; more than one if the expected life grows with the stream,
         so that no small dictionary is sent that a larger one would soon replace
     segments: lengths of segments to try
-    train: custom trainer of the proposed dictionary
     faded: see `Decay`
     forms: codecs and levels to compare
+    outcomes: the sketch of each size in the best form
     """
 
-    def __init__(
-        self,
-        messages: Sequence[bytes],
-        codec: Codec,
-        topology: Topology,
-        life: float,
-        parent: Dictionary | None,
-        ahead: float = 1,
-        segments: Sequence[int] = SEGMENTS,
-        train: Trainer | None = None,
-        faded: float = 0.0,
-        forms: Sequence[Form] = FORMS,
-    ) -> None:
-        self.messages = messages
-        self.codec = codec
-        self.topology = topology
-        self.life = life
-        self.parent = parent
-        self.ahead = ahead
-        self.segments = segments
-        self.train = train
-        self.faded = faded
-        self.forms = forms
-        self.outcomes: dict[int, TrialOutcome] = {}  # size -> its sketch in the best form
-        later = latest(messages)
-        self._earlier = messages[: len(messages) - len(later)]
+    messages: Sequence[bytes]
+    codec: Codec
+    topology: Topology
+    life: float
+    parent: Dictionary | None
+    ahead: float = 1
+    segments: Sequence[int] = SEGMENTS
+    faded: float = 0.0
+    forms: Sequence[Form] = FORMS
+    outcomes: dict[int, TrialOutcome] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        later = latest(self.messages)
+        self._earlier = self.messages[: len(self.messages) - len(later)]
         self.mean = sum(map(len, later)) / len(later)
-        judges = JUDGES + round(MORE_JUDGES * log10(topology.receivers))
+        judges = JUDGES + round(MORE_JUDGES * log10(self.topology.receivers))
         self._judges = later[:: -(-len(later) // judges)]
 
     @cached_property
@@ -199,12 +179,11 @@ class CandidateTrial:
 
     def worth(self, size: int) -> float | None:
         """Return the value by which sizes are compared; None if no dictionary can be built."""
-        if size not in self.outcomes:
-            found = self._sketch(size)
-            if found is None:
-                return None
-            self.outcomes[size] = found
-        return self._worth(self.outcomes[size])
+        found = self.outcomes.get(size) or self._sketch(size)
+        if found is None:
+            return None
+        self.outcomes[size] = found
+        return self._worth(found)
 
     def _worth(self, outcome: TrialOutcome) -> float:
         """Return the saving less the cost and less what is lost by waiting until the candidate pays.
@@ -226,17 +205,13 @@ class CandidateTrial:
         found = self.outcomes[size]
         return (self.now - found.gain + found.cost / (life * self.topology.copies)) / max(self.mean, 1)
 
-    def finished(self, size: int) -> TrialOutcome | None:
-        """Return the candidate of this size, built from all messages if its sketch pays; None if it cannot be built."""
+    def finished(self, size: int) -> TrialOutcome:
+        """Return the candidate of this size, built from all messages if its sketch pays."""
         sketch = self.outcomes[size]
-        if sketch.saving <= sketch.cost:
-            return sketch
-        if self.train is not None:
-            sample = _thin_out(self.messages, max(LEARNED, LEARNED_PER_BYTE * size))
-            return self._outcome(self.train(sample, size), sketch.segment)
-        best, like = self._best(self.messages, size, FINISHED), sketch.dictionary
+        best = self._best(self.messages, size, FINISHED) if sketch.saving > sketch.cost else None
         if best is None:
             return sketch
+        like = sketch.dictionary
         built = recast(best.dictionary, like.codec, like.level)
         return self._outcome(replace(built, facts=like.facts), best.segment)
 
@@ -245,8 +220,7 @@ class CandidateTrial:
         best = self._best(self._earlier, size, SKETCHED)
         if best is None:
             return None
-        outcomes = [self._outcome(dictionary, best.segment) for dictionary in self._all_forms(best)]
-        return max(filter(None, outcomes), key=self._worth)
+        return max((self._outcome(form, best.segment) for form in self._all_forms(best)), key=self._worth)
 
     def _best(self, messages: Sequence[bytes], size: int, effort: Effort) -> Attempt | None:
         """Return the attempt that packs the evaluating messages smallest."""
@@ -257,7 +231,8 @@ class CandidateTrial:
         attempts = []
         for number in range(min(most, shares * len(lengths))):
             segment = lengths[number % len(lengths)]
-            sample = _thin_out(messages[number % shares :: shares], needed)
+            share = messages[number % shares :: shares]
+            sample = share[:: max(1, sum(map(len, share)) // needed)]  # evenly spread
             built = build(sample, TrainingMethod(*SKETCH, size, segment, effort.acceleration))
             if built is not None:
                 attempts.append(Attempt(self._packed(codec_of(built)), segment, built))
@@ -273,9 +248,8 @@ class CandidateTrial:
             facts = Facts(len(self.messages), sum(map(len, self.messages)), 100 * (1 - bytes_packed / self.mean))
             yield replace(dictionary, facts=facts)
 
-    def _outcome(self, dictionary: Dictionary | None, segment: int) -> TrialOutcome | None:
-        if dictionary is None or dictionary.facts is None:
-            return None
+    def _outcome(self, dictionary: Dictionary, segment: int) -> TrialOutcome:
+        assert dictionary.facts is not None
         gain = self.now - self.mean * (1 - dictionary.facts.ratio / 100)
         size = sent_size(dictionary, self.parent)
         saving = (gain - self.faded) * self.topology.copies * self.life
@@ -301,18 +275,11 @@ class CandidateTrial:
         return packed(judges, codec) * self.mean / max(sum(map(len, judges)), 1)
 
 
-def _thin_out(messages: Sequence[bytes], size: int) -> Sequence[bytes]:
-    """Return evenly spread messages of `size` to twice `size` bytes."""
-    return messages[:: max(1, sum(map(len, messages)) // size)]
-
-
 def sent_size(dictionary: Dictionary, parent: Dictionary | None) -> int:
     """Return the bytes of a dictionary when sent, or a few more, without trying the slowest packing.
 
     >>> sent_size(Dictionary(b"temperature" * 100, "zlib", level=6, largest=64), None)
     47
     """
-    packers: list[Codec] = [Deflate(6)]
-    if parent is not None:
-        packers.append(PresetDeflate(parent.content, 6))
+    packers = [Deflate(6)] if parent is None else [Deflate(6), PresetDeflate(parent.content, 6)]
     return min(len(packer.pack(dictionary.content)) for packer in packers) + _FORM_BYTES

@@ -35,7 +35,6 @@ from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.candidate_trial import (
     FORMS,
     GROWING,
-    LADDER,
     LEAST,
     NEAR,
     REPLACING,
@@ -58,7 +57,6 @@ from thinwire.dictionaries.policies.policy import (
     Reasons,
     Replace,
     StreamProgress,
-    Trainer,
 )
 from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.dictionaries.training import COSTS, SEGMENTS, USUAL_SEGMENT
@@ -80,6 +78,7 @@ CHECKED, COMPARED = 16, 32
 """sampled messages between two checks for decay, and between two comparisons with deflate"""
 CALM = 4
 """one sampled message in `CALM` is packed while no decay shows"""
+_ALL_SEGMENTS = tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
 LIKE_DEFLATE = 1.0
 """CPU budget equal to that of messages without a dictionary"""
 
@@ -89,8 +88,6 @@ class CostBased:
 
     topology: numbers of publishers and subscribers
     expected: total number of messages of the stream, if known
-    ladder: sizes to choose from
-    train: custom trainer
     budget: CPU time to pack a message as a multiple of deflate's (see `choose`)
 
     >>> policy = CostBased(Topology(1))
@@ -107,14 +104,10 @@ class CostBased:
         self,
         topology: Topology = ONE_TO_ONE,
         expected: int | None = None,
-        ladder: tuple[int, ...] = LADDER,
-        train: Trainer | None = None,
         budget: float = LIKE_DEFLATE,
     ) -> None:
         self.topology = topology
         self.expected = expected
-        self.ladder = ladder
-        self.train = train
         self.budget = budget
         self._history = History(SAMPLE, SAMPLE_BYTES)
         self._progress = StreamProgress()
@@ -132,9 +125,7 @@ class CostBased:
         self._requested_size = START  # of the dictionary in use
 
     def offer(self, message: bytes) -> None:
-        self._progress.seen += 1
-        if self._progress.seen >= self._progress.next:
-            self._sample(message)
+        self.offer_all((message,))
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
         progress = self._progress
@@ -148,14 +139,13 @@ class CostBased:
         """Continue after another policy that had seen `seen` messages and sent `dictionary`."""
         if not seen:
             return
-        self._progress.seen = self._born = seen
-        self._progress.next = seen + 1
+        self._progress.seen, self._progress.next = seen, seen + 1
         if dictionary is None:
+            self._use(None, inf)
             self._next_comparison, self._progress.gathering = seen, GATHERED
-            return
-        self._dictionary, self._codec = dictionary, codec_of(dictionary)
-        self._cost = sent_size(dictionary, None) * self.topology.receivers
-        self._next_comparison = GROWN * seen
+        else:
+            self._use(dictionary, sent_size(dictionary, None) * self.topology.receivers)
+            self._next_comparison = GROWN * seen
 
     def propose(self) -> Proposal:
         if not self._due:
@@ -185,23 +175,17 @@ class CostBased:
         if not decay.observed % COMPARED:
             decay.compare(size, len(DEFLATE.pack(message)))
         if not decay.observed % CHECKED and self._progress.seen >= self._checked_from:
-            self._progress.gathering = GATHERED if decay.worse or self._has_decayed() else 0
-
-    def _has_decayed(self) -> bool:
-        return self._forecast.has_decayed(self._decay, self._life(), self._cost)
+            decayed = decay.worse or self._forecast.has_decayed(decay, self._life(), self._cost)
+            self._progress.gathering = GATHERED if decayed else 0
 
     def _life(self) -> float:
         """Return the messages for which a new dictionary is expected to live."""
-        seen, lost = self._progress.seen, self._decay.lost
-        return self._forecast.life(seen, first=self._is_first, lost=lost, age=seen - self._born, cost=self._cost)
+        seen, lost, first = self._progress.seen, self._decay.lost, self._dictionary is None
+        return self._forecast.life(seen, first=first, lost=lost, age=seen - self._born, cost=self._cost)
 
     @property
     def _forecast(self) -> StreamForecast:
         return StreamForecast(self.topology, self.expected)  # the topology may change at any time
-
-    @property
-    def _is_first(self) -> bool:
-        return self._dictionary is None
 
     def _compare(self) -> Proposal:
         decayed, self._progress.gathering = self._progress.seen < self._next_comparison, 0
@@ -211,20 +195,27 @@ class CostBased:
             return KEEP
         life = self._life()
         if decayed and self._dictionary is not None:
-            self._end_epoch(self._dictionary)
-        ahead = 1 if decayed else self._forecast.ahead(self._progress.seen, life)
-        segments, faded = self._segments(decayed), self._decay.faded
-        forms = self._forms(decayed)
+            kind = DictionaryKind(self._requested_size, (self._dictionary.codec, self._dictionary.level))
+            self._epochs.end(kind, self._progress.seen - self._born, self._cost, self.topology.copies)
         trial = CandidateTrial(
-            messages, self._codec, self.topology, life, self._dictionary, ahead, segments, self.train, faded, forms
+            messages,
+            self._codec,
+            self.topology,
+            life,
+            self._dictionary,
+            ahead=1 if decayed else self._forecast.ahead(self._progress.seen, life),
+            segments=(self._segment,) if decayed else _ALL_SEGMENTS,  # after a decay only the present one, to save time
+            faded=self._decay.faded,
+            forms=self._forms(decayed),
         )
         if trial.is_hopeless:
-            self._back_off(trial.breaks_even(trial.now, LEAST) / self._forecast.trusted(self._is_first))
+            self._back_off(trial.breaks_even(trial.now, LEAST) / self._forecast.trusted(self._dictionary is None))
             return KEEP
-        best = self._best_size(trial, decayed)
-        found = self._finished(trial, best) if best is not None else None
+        best, found = self._best_size(trial, decayed), None
+        if best is not None:
+            self._size, found = best, trial.finished(best)
         adopted = found is not None and found.saving > found.cost and not self._should_wait(found)
-        proposal = self._decide(found if adopted else None, found, trial)
+        proposal = self._decide(found, adopted, trial)
         if decayed and not adopted:
             # A new dictionary would not gain: the messages themselves have changed. Measure from here on.
             self._reset_decay()
@@ -238,17 +229,9 @@ class CostBased:
             return [self._epochs.best.form]
         return [form for form in FORMS if COSTS[form] <= self.budget] or FORMS[:1]
 
-    def _segments(self, decayed: bool) -> Sequence[int]:
-        """Return the lengths of segments to try; after a decay only the present one, to save time."""
-        return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
-
-    def _end_epoch(self, dictionary: Dictionary) -> None:
-        kind = DictionaryKind(self._requested_size, (dictionary.codec, dictionary.level))
-        self._epochs.end(kind, self._progress.seen - self._born, self._cost, self.topology.copies)
-
     def _best_size(self, trial: CandidateTrial, decayed: bool) -> int | None:
         """Return the best size; with a dictionary in use only few are tried, starting at its own size."""
-        sizes = fitting(sum(map(len, trial.messages)), self.ladder)
+        sizes = fitting(sum(map(len, trial.messages)))
         if self._dictionary is None:
             return climb(sizes, self._size, trial.worth, SEARCHING)
         size = len(self._dictionary.content)
@@ -268,47 +251,37 @@ class CostBased:
         near = [other for other in sizes if other <= 2 * size] or sizes
         return climb(near, size, trial.worth, () if self._epochs.settled else REPLACING)
 
-    def _finished(self, trial: CandidateTrial, size: int) -> TrialOutcome | None:
-        self._size = size
-        return trial.finished(size)
-
-    def _decide(self, adopted: TrialOutcome | None, found: TrialOutcome | None, trial: CandidateTrial) -> Proposal:
-        if adopted is not None:
-            return self._adopt(adopted, trial)
-        if self._dictionary is not None and trial.now >= trial.deflated:
-            return self._drop(trial)
-        return self._stay(found, trial)
-
     def _should_wait(self, found: TrialOutcome) -> bool:
         """Return whether to wait for a larger sample: the stream is known to continue and has not paid the cost yet."""
         if self.expected is None or self._progress.seen >= min(SAMPLE, self.expected / LEARNING):
             return False
         return found.gain * self.topology.copies * self._progress.seen < found.cost
 
-    def _adopt(self, found: TrialOutcome, trial: CandidateTrial) -> Replace:
+    def _decide(self, found: TrialOutcome | None, adopted: bool, trial: CandidateTrial) -> Proposal:
         why = self._why(found, trial)
-        self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
-        self._segment, self._requested_size = found.segment, self._size
-        self._begin_life()
-        return Replace(found.dictionary, round(trial.life), why)
-
-    def _drop(self, trial: CandidateTrial) -> Replace:
+        if found is not None and adopted:
+            self._use(found.dictionary, found.cost)
+            self._segment, self._requested_size = found.segment, self._size
+            return Replace(found.dictionary, round(trial.life), why)
+        if self._dictionary is None:
+            self._postpone_check()
+            return Keep(why)
+        if trial.now < trial.deflated:
+            self._postpone_check()
+            return Prolong(round(trial.life), why)
         why = self._why(None, trial)
-        self._dictionary, self._codec, self._cost = None, DEFLATE, inf
-        self._begin_life()
+        self._use(None, inf)
         return Replace(None, None, why)
 
-    def _begin_life(self) -> None:
+    def _use(self, dictionary: Dictionary | None, cost: float) -> None:
+        """Begin the life of a dictionary, or of deflate."""
+        self._dictionary, self._cost = dictionary, cost
+        self._codec = DEFLATE if dictionary is None else codec_of(dictionary)
         self._born = self._progress.seen
         self._reset_decay()
 
     def _reset_decay(self) -> None:
         self._decay, self._progress.calm = Decay(), False
-
-    def _stay(self, found: TrialOutcome | None, trial: CandidateTrial) -> Proposal:
-        why = self._why(found, trial)
-        self._postpone_check()
-        return Prolong(round(trial.life), why) if self._dictionary is not None else Keep(why)
 
     def _back_off(self, pays: float) -> None:
         """Postpone the next comparison until a dictionary may pay, or the stream has grown fourfold."""
@@ -323,7 +296,7 @@ class CostBased:
     def _when_to_compare(self, trial: CandidateTrial, adopted: int | None) -> float:
         """Return the message count at which the sample has grown, or a size that did not pay would pay."""
         growing, seen = self._progress.seen < 2 * SAMPLE, self._progress.seen
-        pays = trial.next_to_pay(adopted) / self._forecast.trusted(self._is_first)
+        pays = trial.next_to_pay(adopted) / self._forecast.trusted(self._dictionary is None)
         if self._dictionary is not None:
             return min(max(AGAIN * seen, pays), GROWN * seen)
         if self.expected is not None:

@@ -30,7 +30,7 @@ constant share of the stream.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
@@ -40,9 +40,6 @@ from thinwire.dictionaries.dictionary import Dictionary
 
 Reasons = Mapping[str, float | int | str]
 """numbers behind a decision, by name"""
-
-Trainer = Callable[[Sequence[bytes], int], Dictionary | None]
-"""(messages, largest size) -> dictionary; None if none can be made"""
 
 SLOT = 1
 """bytes of every message that name its dictionary"""
@@ -97,21 +94,12 @@ class DictionaryPolicy(Protocol):
         """Observe a message of the topic."""
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
-        """Observe messages in this order; cheaper than `offer` for policies that sample."""
+        """Observe messages in this order. A policy that samples overrides this to skip messages."""
+        for message in messages:
+            self.offer(message)
 
     def propose(self) -> Proposal:
         """Return the decision that is due now."""
-
-
-class SequentialPolicy:
-    """A policy that observes every message."""
-
-    def offer(self, message: bytes) -> None:
-        raise NotImplementedError
-
-    def offer_all(self, messages: Sequence[bytes]) -> None:
-        for message in messages:
-            self.offer(message)
 
 
 def packed(messages: Sequence[bytes], codec: Codec) -> int:
@@ -160,10 +148,10 @@ class History:
 
     @property
     def mean(self) -> float:
-        """Mean bytes of a message."""
         return self.bytes / len(self._stored) if self._stored else 0.0
 
 
+@dataclass
 class StreamProgress:
     """Number of messages of a stream, and which one is sampled next.
 
@@ -173,16 +161,15 @@ class StreamProgress:
     calm: sample half as many
     """
 
-    def __init__(self) -> None:
-        self.seen = 0
-        self.next = 1
-        self.gathering = 0
-        self.calm = False
+    seen: int = 0
+    next: int = 1
+    gathering: int = 0
+    calm: bool = False
 
     @property
     def stride(self) -> int:
         """One message in `stride` is sampled now."""
-        return int(min(STRIDE, self.seen // DENSE + 1))
+        return min(STRIDE, self.seen // DENSE + 1)
 
     def advance(self) -> None:
         """Set the next sampled message, at irregular distances, so that periodic streams are sampled evenly."""

@@ -28,7 +28,7 @@ ordinary least squares, as here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -36,12 +36,11 @@ from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.policy import (
     KEEP,
+    DictionaryPolicy,
     History,
     Prolong,
     Proposal,
     Replace,
-    SequentialPolicy,
-    Trainer,
     latest,
 )
 from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS, steps
@@ -56,7 +55,7 @@ LEAST_SAVED = 0.01
 """smallest share saved that is used as a divisor; below it a dictionary would never amortise"""
 
 
-class Adaptive(SequentialPolicy):
+class Adaptive(DictionaryPolicy):
     """Replaces a dictionary if a new one saves enough more bytes; compares less often while the dictionary stays good.
 
     gain: points of BR that a new dictionary must gain
@@ -72,7 +71,7 @@ class Adaptive(SequentialPolicy):
 
     name = "adaptive"
 
-    def __init__(self, gain: float = 1.0, train: Trainer = zstd_3) -> None:
+    def __init__(self, gain: float = 1.0, train: Callable[[Sequence[bytes], int], Dictionary | None] = zstd_3) -> None:
         self.gain = gain
         self.train = train
         self._history = History(FIRST)

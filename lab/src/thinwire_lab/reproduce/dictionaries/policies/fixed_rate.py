@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy
+from thinwire.dictionaries.policies.policy import KEEP, DictionaryPolicy, History, Proposal, Replace
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
@@ -26,7 +26,7 @@ GROW_AFTER = 10
 Number = TypeVar("Number", int, float)
 
 
-class FixedRate(SequentialPolicy):
+class FixedRate(DictionaryPolicy):
     """Proposes a new dictionary every `every` messages.
 
     multipliers: sizes of the dictionaries, as multiples of the mean message

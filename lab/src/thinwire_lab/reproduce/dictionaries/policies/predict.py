@@ -60,12 +60,12 @@ from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.policy import (
     KEEP,
+    DictionaryPolicy,
     History,
     Prolong,
     Proposal,
     Reasons,
     Replace,
-    SequentialPolicy,
     latest,
 )
 from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
@@ -211,7 +211,7 @@ MAX_FACTOR = 64
 Reading = Literal["words", "printed"]
 
 
-class Predict(SequentialPolicy):
+class Predict(DictionaryPolicy):
     """Predicts the lives of dictionaries.
 
     topology: numbers of publishers and subscribers

@@ -6,7 +6,7 @@ on the first 10,000 messages; `MULTIPLIERS` are its sizes.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy
+from thinwire.dictionaries.policies.policy import KEEP, DictionaryPolicy, History, Proposal, Replace
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
@@ -15,7 +15,7 @@ FIRST = 10_000
 """messages that the dictionary is trained on"""
 
 
-class SingleDict(SequentialPolicy):
+class SingleDict(DictionaryPolicy):
     """Proposes one dictionary.
 
     multiplier: size of the dictionary, as a multiple of the mean message
