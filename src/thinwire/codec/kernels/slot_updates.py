@@ -55,11 +55,12 @@ def set_slot_value(rules: Any, table: Any, start: int, j: int, x: int) -> None:
 
 @no_alloc_part
 def advance_at(rules: Any, table: Any, start: int) -> None:
-    """Advance a source by one suppressed event, as `SourceTable.advance`. All slots must have values."""
+    """Advance a source by one suppressed event, as `SourceTable.advance`."""
     for j in range(rules.shape[1]):
-        if rules[ENCODING, j] != _TICK:
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
+        if rules[ENCODING, j] != _TICK or table[i] == ABSENT:
             continue
-        if table[start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS + MODE] & 15 or rules[PERIOD, j]:
+        if table[i + MODE] & 15 or rules[PERIOD, j]:
             set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
     table[start + ORDINAL] += 1
 
