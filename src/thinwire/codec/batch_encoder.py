@@ -15,8 +15,9 @@ import pyarrow as pa
 from thinwire.codec.arrow_rows import ArrowRows, Ints
 from thinwire.codec.compiled_encoder import CompiledEncoder
 from thinwire.codec.frame_encoder import FrameEncoder
-from thinwire.codec.kernels.event_encoder import encode_rows, scale_columns
+from thinwire.codec.kernels.event_encoder import scale_columns
 from thinwire.codec.stream_encoder import StreamEncoder
+from thinwire.codec.ticks import ABSENT
 from thinwire.errors import EventRejected
 from thinwire.schema import Kind
 from thinwire.wire.partial_event import EncodingKind
@@ -91,7 +92,7 @@ class _Run:
         self.rows = ArrowRows(batch, encoder.schema)
         known = encoder.frame_encoder.reducer.row_map.rows
         self.table_rows = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
-        self.ticks = np.zeros_like(self.rows.cells)
+        self.ticks = np.empty(self.rows.cells.shape[::-1], dtype=np.int64)
         scale_columns(compiled.rule_table, self.rows.cells, self.ticks)
         self.out = np.empty(_BUFFER, dtype=np.uint8)
         self.ends = np.zeros(self.rows.count, dtype=np.int64)
@@ -101,6 +102,7 @@ class _Run:
 
     def run(self) -> Batch:
         self._mark_texts()
+        self.ticks[self.rows.irregular] = ABSENT
         at = 0
         if self.rows.count and self.encoder.is_due(self.now):
             self._publish_row(0)
@@ -114,34 +116,20 @@ class _Run:
 
     def _encode_regular(self, first: int) -> int:
         """Encode regular rows with the kernel. Return the next row."""
-        compiled, table = self.compiled, self.frame_encoder.reducer.table
-        end, size = encode_rows(
-            compiled.rule_table,
-            compiled.cells,
-            table.view(),
-            table.width,
-            self.table_rows,
-            self.ticks,
-            self.rows.irregular,
-            first,
-            compiled.work,
-            compiled.blocks,
-            self.out,
-            self.ends,
-        )
+        end = self.compiled.encode_rows(self.table_rows, self.ticks, first, self.rows.count, self.out, self.ends)
         self._stuck = end == first
-        self._add_frames(first, end, size)
-        compiled.run_trial()
+        self._add_frames(first, end)
         if self.frame_encoder.reducer.trials is not None:
             switches = self.frame_encoder.switches()
             if switches:
                 self.parts.append(_join_frames(switches, np.full(len(switches), end - 1)))
-        return int(end)
+        return end
 
-    def _add_frames(self, first: int, end: int, size: int) -> None:
+    def _add_frames(self, first: int, end: int) -> None:
         if end == first:
             return
         ends = self.ends[first:end]
+        size = int(ends[-1])
         sending = np.flatnonzero(np.diff(ends, prepend=0))
         sent = ends[sending]
         counts, reducer = self.encoder.counts, self.frame_encoder.reducer
@@ -171,6 +159,7 @@ class _Run:
         following = self.rows.following(row)
         if following is not None:
             self.rows.irregular[following] = True
+            self.ticks[following] = ABSENT
 
     def _mark_texts(self) -> None:
         """Mark rows whose text differs from the state as irregular."""
