@@ -88,7 +88,6 @@ class CompiledDecoder:
         self._records = memoryview(records)
         self._out = np.frombuffer(records, dtype=np.int64).reshape(self._capacity, -1)
         self._assemble = self._compile()
-        self._last_of = self.last_of
         self._watching = False
         self._seen = np.zeros(0, dtype=np.int64)
         self.changed_events: ChangedEvents | None = None
@@ -148,7 +147,7 @@ class CompiledDecoder:
                 if self._watching:
                     records.append(decoded.tobytes())
         changed_events = self._watching and not undecided
-        self.changed_events = ChangedEvents(b"".join(records), self._last_of) if changed_events else None
+        self.changed_events = ChangedEvents(b"".join(records), self.last_of) if changed_events else None
         return run[AT], frames, size
 
     def last_of(self, records: bytes) -> list[Event]:

@@ -117,19 +117,9 @@ class CompiledEncoder:
 
     def encode_rows(self, rows: Ints, ticks: Ints, first: int, last: int, out: Bytes, ends: Ints) -> int:
         """Encode events from index `first` to `last` with the kernel `encode_rows`. Return the index of the next."""
+        table = self.reducer.table.view()
         end = encode_rows(
-            self.rule_table,
-            self.cells,
-            self.reducer.table.view(),
-            self._width,
-            rows,
-            ticks,
-            first,
-            last,
-            self.work,
-            self.blocks,
-            out,
-            ends,
+            self.rule_table, self.cells, table, self._width, rows, ticks, first, last, self.work, self.blocks, out, ends
         )
         if self.stream.cells[ATTENTION]:
             self.run_trial()
@@ -208,6 +198,4 @@ class CompiledEncoder:
 
 def _code(p: Property) -> str:
     """Return the struct format of a property in the packed record."""
-    if p.kind is Kind.FLOAT or not is_integral(p):
-        return "d"
-    return "q"
+    return "q" if is_integral(p) and p.kind is not Kind.FLOAT else "d"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thinwire.codec.arrow_columns import arrow_schema
+from thinwire.codec.arrow_columns import Ints, arrow_schema
 from thinwire.codec.compiled_decoder import CompiledDecoder, SuppressedEvents
 from thinwire.codec.deliveries import Audit, Delivery, EventsMissed, Watermark
 from thinwire.codec.record_batch_builder import RecordBatchBuilder, UnfitValue
@@ -24,7 +24,6 @@ from thinwire.codec.table_scan import TableScan
 from thinwire.errors import PeerFault, UnknownDictionary
 from thinwire.schema import Event, Schema
 
-Ints = npt.NDArray[np.int64]
 Numbers = Sequence[int] | Sequence[float] | Ints | npt.NDArray[np.float64]
 
 _SCAN_BYTES = 1 << 20

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from thinwire.codec.arrow_columns import Ints
 from thinwire.codec.compiled_decoder import CompiledDecoder
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.frame_sequencer import DEDUP_FRAMES
@@ -30,8 +31,6 @@ from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
 from thinwire.wire import FrameKind, split, varint
 from thinwire.wire.frame import MAX_FRAME, MAX_MESSAGE
-
-Ints = npt.NDArray[np.int64]
 
 
 class TableScan:
