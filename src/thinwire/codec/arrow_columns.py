@@ -193,16 +193,12 @@ def _numbers(p: Property, cells: Ints, absent: Bools | None, rows: Ints) -> tupl
         values[rows] = products if step.denominator == 1 else products / step.denominator
         for row, count in zip(rows[~small].tolist(), ticks[~small].tolist(), strict=True):
             value = restorer(p)(count)
-            if _holds(kind, value):
+            fits = float(value) == value if kind == pa.float64() else -(1 << 63) <= value < 1 << 63
+            if fits:
                 values[row] = value
             else:
                 absent[row], unfit[row] = True, value
     return pa.array(values, mask=absent), unfit
-
-
-def _holds(kind: pa.DataType, value: int | float) -> bool:
-    """Check whether a column of this type can represent the number."""
-    return float(value) == value if kind == pa.float64() else -(1 << 63) <= value < 1 << 63
 
 
 _FIRST = to_ticks(datetime.min.replace(tzinfo=UTC), "datetime")
