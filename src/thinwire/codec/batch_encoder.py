@@ -7,6 +7,7 @@ between, on the same state.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,10 +34,7 @@ class EncodedFrames(NamedTuple):
     rows: Ints
 
     def frames(self) -> Iterator[bytes]:
-        start = 0
-        for end in self.ends.tolist():
-            yield self.data[start:end]
-            start = end
+        return (self.data[start:end] for start, end in pairwise([0, *self.ends.tolist()]))
 
 
 class Batch(NamedTuple):

@@ -26,8 +26,6 @@ MAX_PACKED = 64
 """maximum number of events packed together"""
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-NO_BLOCKS = np.zeros((0, 1, 1), dtype=np.int64)
-
 
 Pack = Callable[[Mapping[str, Any], int], int | None]
 """Pack the values of an event at a byte of the record. Return the row of its source, or None if it is irregular."""
@@ -57,7 +55,7 @@ class CompiledEncoder:
         self.rule_table = build_rule_table(reducer.table)
         self.cells = np.frombuffer(stream.cells, dtype=np.int64)
         self.work = np.zeros((3, self.rule_table.shape[1]), dtype=np.int64)
-        self.blocks = reducer.trials.blocks if reducer.trials is not None else NO_BLOCKS
+        self.blocks = reducer.trials.blocks if reducer.trials is not None else np.zeros((0, 1, 1), dtype=np.int64)
         self._size = 8 * self.rule_table.shape[1]
         self._record = bytearray(self._size)
         self._cells = np.frombuffer(self._record, dtype=np.int64)
