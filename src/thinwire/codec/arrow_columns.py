@@ -4,7 +4,7 @@ A column contains the values of events. Numbers with a step are doubles, because
 time. Timestamps keep the form of the event: instants (`datetime`), text (`iso`) or integers (`epoch`).
 
 Timestamp texts are written for all rows at once. All texts of a form have the same length, so a column is a matrix of
-characters; date, time of day and fraction are looked up in small tables.
+characters; date and time of day are looked up in small tables.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from thinwire.schema.kind import TOLERANT_KINDS
 from thinwire.schema.timestamps import ticks_per_second, to_ticks, writer
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Letters = npt.NDArray[np.uint8]
 
 _DAY = 86_400
@@ -33,7 +34,7 @@ _DAYS_AT_ONCE = 4_096
 _DATE, _CLOCK = 10, 8
 
 
-def timestamp_texts(form: str, ticks: Ints, absent: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def timestamp_texts(form: str, ticks: Ints, absent: Bools | None = None) -> pa.Array:
     """Return timestamps as text in this form; null where absent.
 
     >>> timestamp_texts("iso:T3Z", np.array([1516706417250])).to_pylist()
@@ -67,17 +68,16 @@ def _dates(form: str, unit: int, days: Ints) -> Letters:
 
 
 def _write_fraction(letters: Letters, fraction: Ints, unit: int) -> None:
-    """Write the fraction in groups of three digits, starting with the last."""
+    """Write the digits of the fraction, starting with the last. It is below 10**9 and fits 32 bits."""
+    rest = fraction.astype(np.uint32)
     digits = len(str(unit)) - 1
-    at = _DATE + 1 + _CLOCK + 1 + digits
-    while digits > 0:
-        size = min(3, digits)
-        fraction, group = np.divmod(fraction, 10**size)
-        letters[:, at - size : at] = _groups(size)[group]
-        at, digits = at - size, digits - size
+    first = _DATE + 1 + _CLOCK + 1
+    for at in reversed(range(first, first + digits)):
+        letters[:, at] = rest % 10 + ord("0")
+        rest = rest // 10
 
 
-def _texts(letters: Letters, absent: npt.NDArray[np.bool_] | None) -> pa.Array:
+def _texts(letters: Letters, absent: Bools | None) -> pa.Array:
     rows, width = letters.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)[: rows + 1]
     valid = None if absent is None else pa.array(~absent).buffers()[1]
@@ -90,15 +90,6 @@ def _clocks() -> Letters:
     text = "".join(f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in range(_DAY))
     return np.frombuffer(text.encode(), dtype=np.uint8).reshape(_DAY, _CLOCK)
 
-
-@lru_cache(maxsize=3)
-def _groups(size: int) -> Letters:
-    """Return the texts of all numbers with `size` digits."""
-    text = "".join(f"{number:0{size}d}" for number in range(10**size))
-    return np.frombuffer(text.encode(), dtype=np.uint8).reshape(-1, size)
-
-
-Bools = npt.NDArray[np.bool_]
 
 INSTANT = pa.timestamp("us", tz="UTC")
 TEXT_KINDS = frozenset({Kind.ENUM, Kind.STRING})
@@ -157,8 +148,8 @@ def bound_type(schema: Schema) -> pa.StructType:
 
 
 def is_written(p: Property) -> bool:
-    """Check whether events contain the timestamp as text."""
-    return p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch", "datetime")
+    """Check whether events contain the timestamp as text or as a datetime."""
+    return p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch")
 
 
 def column_of(p: Property, cells: Ints, irregular: Bools) -> tuple[pa.Array, dict[int, Any]]:
@@ -174,7 +165,7 @@ def column_of(p: Property, cells: Ints, irregular: Bools) -> tuple[pa.Array, dic
         cells = np.where(absent, 0, cells)
     if p.kind is Kind.BOOLEAN:
         return pa.array(cells.astype(np.bool_), mask=absent), {}
-    if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
+    if is_written(p):
         return _timestamps(p, cells, absent), {}
     if is_integral(p):
         values = cells.view(np.float64) if p.kind is Kind.FLOAT else cells
@@ -193,26 +184,21 @@ def _numbers(p: Property, cells: Ints, absent: Bools | None, rows: Ints) -> tupl
     """Return numbers with a step. The kernel has multiplied them, except in irregular rows."""
     kind, step = arrow_type(p), step_of(p)
     values: npt.NDArray[Any] = cells if step.denominator == 1 else cells.view(np.float64)
-    large: dict[int, Any] = {}
+    values = values.astype(np.float64, copy=False) if kind == pa.float64() else values
+    unfit: dict[int, Any] = {}
     if absent is not None:
         ticks = cells[rows]
         small = np.abs(ticks) < _EXACT // step.numerator
         products = np.where(small, ticks, 0) * step.numerator
         values[rows] = products if step.denominator == 1 else products / step.denominator
-        large = {int(row): restorer(p)(int(count)) for row, count in zip(rows[~small], ticks[~small], strict=True)}
-    values = values.astype(np.float64, copy=False) if kind == pa.float64() else values
-    unfit = {row: value for row, value in large.items() if not _holds(kind, value)}
-    for row, value in large.items():
-        if row in unfit:
-            absent[row] = True  # type: ignore[index]  # there are large ones only where some row is irregular
-        else:
-            values[row] = value
+        for row, count in zip(rows[~small].tolist(), ticks[~small].tolist(), strict=True):
+            value = restorer(p)(count)
+            fits = float(value) == value if kind == pa.float64() else -(1 << 63) <= value < 1 << 63
+            if fits:
+                values[row] = value
+            else:
+                absent[row], unfit[row] = True, value
     return pa.array(values, mask=absent), unfit
-
-
-def _holds(kind: pa.DataType, value: int | float) -> bool:
-    """Check whether a column of this type can represent the number."""
-    return float(value) == value if kind == pa.float64() else -(1 << 63) <= value < 1 << 63
 
 
 _FIRST = to_ticks(datetime.min.replace(tzinfo=UTC), "datetime")

@@ -11,11 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thinwire.codec.arrow_columns import TEXT_KINDS, Bools, Ints, is_written
 from thinwire.codec.kernels.rule_table import is_integral
 from thinwire.schema import Kind, Property, Schema
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
@@ -75,12 +73,12 @@ class ArrowRows:
 
     def _fill(self, index: int, p: Property) -> None:
         column = self.batch.column(p.name)
-        if p.kind in (Kind.ENUM, Kind.STRING):
+        if p.kind in TEXT_KINDS:
             return
         if column.null_count:
             self.irregular |= column.is_null().to_numpy(zero_copy_only=False)
         integral = is_integral(p) and p.kind is not Kind.FLOAT
-        values = _timestamps(column, p) if _written(p) else _plain(column, integral, p)
+        values = _timestamps(column, p) if is_written(p) else _plain(column, integral, p)
         if values is None:
             self.irregular[:] = True
         elif integral:
@@ -103,10 +101,6 @@ def _plain(column: pa.Array, integral: bool, p: Property) -> npt.NDArray[Any] | 
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(0, type=kind))
     return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _written(p: Property) -> bool:
-    return p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch")
 
 
 def _timestamps(column: pa.Array, p: Property) -> npt.NDArray[Any] | None:

@@ -7,18 +7,20 @@ between, on the same state.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from thinwire.codec.arrow_rows import ArrowRows, Ints
+from thinwire.codec.arrow_columns import TEXT_KINDS, Ints
+from thinwire.codec.arrow_rows import ArrowRows
 from thinwire.codec.compiled_encoder import CompiledEncoder
 from thinwire.codec.frame_encoder import FrameEncoder
-from thinwire.codec.kernels.event_encoder import encode_rows, scale_columns
+from thinwire.codec.kernels.event_encoder import scale_columns
 from thinwire.codec.stream_encoder import StreamEncoder
+from thinwire.codec.ticks import ABSENT
 from thinwire.errors import EventRejected
-from thinwire.schema import Kind
 from thinwire.wire.partial_event import EncodingKind
 
 _BUFFER = 1 << 20
@@ -32,10 +34,7 @@ class EncodedFrames(NamedTuple):
     rows: Ints
 
     def frames(self) -> Iterator[bytes]:
-        start = 0
-        for end in self.ends.tolist():
-            yield self.data[start:end]
-            start = end
+        return (self.data[start:end] for start, end in pairwise([0, *self.ends.tolist()]))
 
 
 class Batch(NamedTuple):
@@ -91,57 +90,42 @@ class _Run:
         self.rows = ArrowRows(batch, encoder.schema)
         known = encoder.frame_encoder.reducer.row_map.rows
         self.table_rows = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
-        self.ticks = np.zeros_like(self.rows.cells)
+        self.ticks = np.empty(self.rows.cells.shape[::-1], dtype=np.int64)
         scale_columns(compiled.rule_table, self.rows.cells, self.ticks)
         self.out = np.empty(_BUFFER, dtype=np.uint8)
         self.ends = np.zeros(self.rows.count, dtype=np.int64)
         self.parts: list[EncodedFrames] = []
         self.rejected: list[tuple[int, EventRejected]] = []
-        self._stuck = False
 
     def run(self) -> Batch:
         self._mark_texts()
+        self.ticks[self.rows.irregular] = ABSENT
         at = 0
         if self.rows.count and self.encoder.is_due(self.now):
             self._publish_row(0)
             at = 1
         while at < self.rows.count:
-            at = self._encode_regular(at)
-            if at < self.rows.count and (self.rows.irregular[at] or self.table_rows[at] < 0 or self._stuck):
+            first, at = at, self._encode_regular(at)
+            if at < self.rows.count and (at == first or self.rows.irregular[at] or self.table_rows[at] < 0):
                 self._publish_row(at)
                 at += 1
         return Batch(self.parts, self.rejected)
 
     def _encode_regular(self, first: int) -> int:
         """Encode regular rows with the kernel. Return the next row."""
-        compiled, table = self.compiled, self.frame_encoder.reducer.table
-        end, size = encode_rows(
-            compiled.rule_table,
-            compiled.cells,
-            table.view(),
-            table.width,
-            self.table_rows,
-            self.ticks,
-            self.rows.irregular,
-            first,
-            compiled.work,
-            compiled.blocks,
-            self.out,
-            self.ends,
-        )
-        self._stuck = end == first
-        self._add_frames(first, end, size)
-        compiled.run_trial()
+        end = self.compiled.encode_rows(self.table_rows, self.ticks, first, self.rows.count, self.out, self.ends)
+        self._add_frames(first, end)
         if self.frame_encoder.reducer.trials is not None:
             switches = self.frame_encoder.switches()
             if switches:
                 self.parts.append(_join_frames(switches, np.full(len(switches), end - 1)))
-        return int(end)
+        return end
 
-    def _add_frames(self, first: int, end: int, size: int) -> None:
+    def _add_frames(self, first: int, end: int) -> None:
         if end == first:
             return
         ends = self.ends[first:end]
+        size = int(ends[-1])
         sending = np.flatnonzero(np.diff(ends, prepend=0))
         sent = ends[sending]
         counts, reducer = self.encoder.counts, self.frame_encoder.reducer
@@ -158,7 +142,10 @@ class _Run:
             frames = self.encoder.publish(self.rows.event(row), self.now)
         except EventRejected as problem:
             self.rejected.append((row, problem))
-            self._mark_next_irregular(row)
+            following = self.rows.following(row)
+            if following is not None:  # it was compared with the rejected row
+                self.rows.irregular[following] = True
+                self.ticks[following] = ABSENT
             return
         if frames:
             self.parts.append(_join_frames(frames, np.full(len(frames), row)))
@@ -166,17 +153,11 @@ class _Run:
             source = int(self.rows.sources[row])
             self.table_rows[self.rows.members(source)] = self.frame_encoder.reducer.row_map.rows[self.rows.keys[source]]
 
-    def _mark_next_irregular(self, row: int) -> None:
-        """Mark the next row of the source as irregular, because it was compared with the rejected row."""
-        following = self.rows.following(row)
-        if following is not None:
-            self.rows.irregular[following] = True
-
     def _mark_texts(self) -> None:
         """Mark rows whose text differs from the state as irregular."""
         table = self.frame_encoder.reducer.table
         for index, p in enumerate(self.encoder.schema.wire):
-            if p.kind not in (Kind.ENUM, Kind.STRING):
+            if p.kind not in TEXT_KINDS:
                 continue
             codes, texts = self.rows.texts(p)
             for row in self.rows.firsts().tolist():

@@ -9,9 +9,11 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thinwire.codec.code_generation import define, event_literal
 from thinwire.codec.deliveries import ChangedEvents
@@ -25,14 +27,15 @@ from thinwire.codec.kernels.frame_decoder import (
     RECORD,
     RUN_CELLS,
     UNDECIDED,
-    decode_frames,
     expand_suppressed,
 )
+from thinwire.codec.kernels.message_decoder import decode_frames
 from thinwire.codec.kernels.rule_table import WATCHED, build_rule_table, is_integral
 from thinwire.codec.ticks import ABSENT
 from thinwire.codec.value_conversion import step_of
 from thinwire.codec.value_decoder import from_ticks
 from thinwire.schema import Event, Kind, Property
+from thinwire.schema.event import About
 from thinwire.schema.timestamps import writer
 from thinwire.wire import StreamState
 from thinwire.wire.partial_event import EncodingKind
@@ -42,31 +45,53 @@ _RECORDS = 1 << 18
 _TEXTS = (Kind.ENUM, Kind.STRING)
 
 
+@dataclass(frozen=True)
+class SuppressedEvents:
+    """Suppressed events of one source that are not built yet: the state of the source before them.
+
+    metadata: what the events share; texts: the values of the source that are not numbers, by property
+    """
+
+    decoder: CompiledDecoder
+    metadata: About | None
+    count: int
+    state: npt.NDArray[np.int64]
+    texts: list[Any]
+
+    def write(self, count: int, out: npt.NDArray[np.int64]) -> None:
+        """Write records of the next `count` events."""
+        decoder = self.decoder
+        width = decoder.expander.table.width
+        expand_suppressed(decoder.rule_table, self.state, width, 0, count, True, decoder.work, out)
+
+
 class CompiledDecoder:
     """Decodes the regular frames of messages to events.
 
     changed_events: the events of the last call, if properties are watched and each event is a verified change
+    in_table: a table decoder has decoded the regular data frames already, so that none is decoded here, and builds
+        suppressed events itself, because one frame may report very many of them
     """
 
     def __init__(self, expander: Expander, stream: StreamState) -> None:
         self.expander = expander
-        self._rule_table = build_rule_table(expander.table)
-        self._cells = np.frombuffer(stream.cells, dtype=np.int64)
-        self._work = np.zeros((3, expander.table.width), dtype=np.int64)
+        self.rule_table = build_rule_table(expander.table)
+        self.cells = np.frombuffer(stream.cells, dtype=np.int64)
+        self.work = np.zeros((3, expander.table.width), dtype=np.int64)
         self._set_buffer(bytearray(_MESSAGE))
         self._message = b""
         self._run = array("q", [0] * RUN_CELLS)
         self._run_cells = np.frombuffer(self._run, dtype=np.int64)
-        self._size = 8 * (RECORD + self._rule_table.shape[1])
+        self._size = 8 * (RECORD + self.rule_table.shape[1])
         self._capacity = _RECORDS // self._size
         records = bytearray(self._capacity * self._size)
         self._records = memoryview(records)
         self._out = np.frombuffer(records, dtype=np.int64).reshape(self._capacity, -1)
         self._assemble = self._compile()
-        self._last_of = self.last_of
         self._watching = False
         self._seen = np.zeros(0, dtype=np.int64)
         self.changed_events: ChangedEvents | None = None
+        self.in_table = False
 
     def watch(self, names: Collection[str]) -> None:
         """Leave out events that change none of these properties; () ends it. The events seen so far are forgotten.
@@ -74,7 +99,7 @@ class CompiledDecoder:
         Only for rules that hold values: predictions change without a new value.
         """
         for j, rule in enumerate(self.expander.rules.rules):
-            self._rule_table[WATCHED, j] = rule.property.name in names
+            self.rule_table[WATCHED, j] = rule.property.name in names
         self._watching = bool(names)
         self.changed_events = None
         self.reset_watch()
@@ -89,7 +114,7 @@ class CompiledDecoder:
         Returns the byte of the next frame or of its length, the number of frames and the number of their bytes.
         """
         table, run = self.expander.table, self._run
-        if not table.rows or not message:
+        if not table.rows or not message or self.in_table:
             return at, 0, 0
         if message is not self._message:
             self._load(message)
@@ -101,14 +126,14 @@ class CompiledDecoder:
         result = FULL
         while result == FULL:
             result = decode_frames(
-                self._rule_table,
-                self._cells,
+                self.rule_table,
+                self.cells,
                 table.view(),
                 table.width,
                 self._bytes,
                 len(message),
                 include_suppressed,
-                self._work,
+                self.work,
                 self._run_cells,
                 self._out,
                 self._seen,
@@ -122,7 +147,7 @@ class CompiledDecoder:
                 if self._watching:
                     records.append(decoded.tobytes())
         changed_events = self._watching and not undecided
-        self.changed_events = ChangedEvents(b"".join(records), self._last_of) if changed_events else None
+        self.changed_events = ChangedEvents(b"".join(records), self.last_of) if changed_events else None
         return run[AT], frames, size
 
     def last_of(self, records: bytes) -> list[Event]:
@@ -133,8 +158,12 @@ class CompiledDecoder:
         self._assemble(memoryview(cells[::-1][indexes].tobytes()), events)
         return events
 
-    def expand_suppressed(self, row: int, skip: int) -> list[Event]:
-        """Advance a source by suppressed events and return them."""
+    def expand_suppressed(self, row: int, skip: int) -> list[Any]:
+        """Advance a source by suppressed events and return them, for a table decoder as `SuppressedEvents`."""
+        if self.in_table:
+            suppressed = [self._capture(row, skip)] if skip else []
+            self.advance(row, skip)
+            return suppressed
         events: list[Event] = []
         while skip:
             count = self._pass_over(row, min(skip, self._capacity), shown=True)
@@ -153,7 +182,13 @@ class CompiledDecoder:
 
     def _pass_over(self, row: int, skip: int, *, shown: bool) -> int:
         table = self.expander.table
-        return expand_suppressed(self._rule_table, table.view(), table.width, row, skip, shown, self._work, self._out)
+        return expand_suppressed(self.rule_table, table.view(), table.width, row, skip, shown, self.work, self._out)
+
+    def _capture(self, row: int, count: int) -> SuppressedEvents:
+        table = self.expander.table
+        state = table.view()[row * table.width : (row + 1) * table.width].copy()
+        texts = [objects[row] if objects else None for objects in table.objects]
+        return SuppressedEvents(self, self.expander.event_metadata[2 * row + 1], count, state, texts)
 
     def _load(self, message: bytes) -> None:
         if len(message) > len(self._raw):

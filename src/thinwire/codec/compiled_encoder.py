@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thinwire.codec.code_generation import define, path_expression
-from thinwire.codec.kernels.event_encoder import encode_event, encode_packed
+from thinwire.codec.kernels.event_encoder import MAX_HEAD, MAX_VALUE, encode_event, encode_rows, scale_events
 from thinwire.codec.kernels.rule_table import build_rule_table, is_integral
 from thinwire.codec.reducer import Reducer
 from thinwire.schema import Kind, Property
@@ -23,10 +24,8 @@ from thinwire.wire.stream_state import ATTENTION, StreamState
 
 MAX_PACKED = 64
 """maximum number of events packed together"""
-_HEAD, _MOST = 32, 20
-"""maximum bytes of a frame: without values, and per value"""
-NO_BLOCKS = np.zeros((0, 1, 1), dtype=np.int64)
-
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 
 Pack = Callable[[Mapping[str, Any], int], int | None]
 """Pack the values of an event at a byte of the record. Return the row of its source, or None if it is irregular."""
@@ -42,7 +41,7 @@ class PackedEvents:
         self.rows, self.ends = array("q", bytes(8 * MAX_PACKED)), array("q", bytes(8 * MAX_PACKED))
         self.row_numbers = np.frombuffer(self.rows, dtype=np.int64)
         self.end_bytes = np.frombuffer(self.ends, dtype=np.int64)
-        self.frames = memoryview(bytearray(MAX_PACKED * (_HEAD + _MOST * size // 8)))
+        self.frames = memoryview(bytearray(MAX_PACKED * (MAX_HEAD + MAX_VALUE * size // 8)))
         self.out = np.frombuffer(self.frames, dtype=np.uint8)
 
 
@@ -56,12 +55,12 @@ class CompiledEncoder:
         self.rule_table = build_rule_table(reducer.table)
         self.cells = np.frombuffer(stream.cells, dtype=np.int64)
         self.work = np.zeros((3, self.rule_table.shape[1]), dtype=np.int64)
-        self.blocks = reducer.trials.blocks if reducer.trials is not None else NO_BLOCKS
+        self.blocks = reducer.trials.blocks if reducer.trials is not None else np.zeros((0, 1, 1), dtype=np.int64)
         self._size = 8 * self.rule_table.shape[1]
         self._record = bytearray(self._size)
         self._cells = np.frombuffer(self._record, dtype=np.int64)
         self._packed: PackedEvents | None = None
-        self._buffer = bytearray(_HEAD + _MOST * self.rule_table.shape[1])
+        self._buffer = bytearray(MAX_HEAD + MAX_VALUE * self.rule_table.shape[1])
         self._out = np.frombuffer(self._buffer, dtype=np.uint8)
         self._frame = memoryview(self._buffer)
         self._pack = self._compile(self._record)
@@ -72,18 +71,9 @@ class CompiledEncoder:
         row = self._pack(event, 0)
         if row is None:
             return None
-        table = self.reducer.table
+        table = self.reducer.table.view()
         end = encode_event(
-            self.rule_table,
-            self.cells,
-            table.view(),
-            self._width,
-            row,
-            self._cells,
-            self.work,
-            self.blocks,
-            self._out,
-            0,
+            self.rule_table, self.cells, table, self._width, row, self._cells, self.work, self.blocks, self._out
         )
         if end < 0:
             return None
@@ -106,28 +96,14 @@ class CompiledEncoder:
                 break
             rows[at] = row
             at += 1
+        scale_events(self.rule_table, packed.cells, at)
         return at
 
     def encode_packed(self, first: int, count: int) -> tuple[int, list[tuple[int, bytes]]]:
         """Encode packed events with the kernel. Return the index of the next event, and frames with indexes."""
         packed = self._packed
         assert packed is not None
-        end = encode_packed(
-            self.rule_table,
-            self.cells,
-            self.reducer.table.view(),
-            self._width,
-            packed.row_numbers,
-            packed.cells,
-            first,
-            count,
-            self.work,
-            self.blocks,
-            packed.out,
-            packed.end_bytes,
-        )
-        if self.stream.cells[ATTENTION]:
-            self.run_trial()
+        end = self.encode_rows(packed.row_numbers, packed.cells, first, count, packed.out, packed.end_bytes)
         frames, at = [], 0
         for number, after in enumerate(packed.ends[first:end], start=first):
             if after != at:
@@ -136,6 +112,16 @@ class CompiledEncoder:
         self.reducer.sent += len(frames)
         self.reducer.suppressed += end - first - len(frames)
         return end, frames
+
+    def encode_rows(self, rows: Ints, ticks: Ints, first: int, last: int, out: Bytes, ends: Ints) -> int:
+        """Encode events from index `first` to `last` with the kernel `encode_rows`. Return the index of the next."""
+        table = self.reducer.table.view()
+        end = encode_rows(
+            self.rule_table, self.cells, table, self._width, rows, ticks, first, last, self.work, self.blocks, out, ends
+        )
+        if self.stream.cells[ATTENTION]:
+            self.run_trial()
+        return int(end)
 
     def accept_types(self, event: Mapping[str, Any]) -> None:
         """Accept the types of an event that the scalar code encoded."""
@@ -210,6 +196,4 @@ class CompiledEncoder:
 
 def _code(p: Property) -> str:
     """Return the struct format of a property in the packed record."""
-    if p.kind is Kind.FLOAT or not is_integral(p):
-        return "d"
-    return "q"
+    return "q" if is_integral(p) and p.kind is not Kind.FLOAT else "d"

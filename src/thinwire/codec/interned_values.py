@@ -42,16 +42,11 @@ class InternedTexts:
 
     def column(self, codes: Codes) -> pa.Array:
         """Return the texts of all rows."""
-        return pa.array(self.texts, type=pa.string()).take(pa.array(codes))
+        return _spread(self.texts, pa.string(), codes)
 
-    @property
-    def longest(self) -> int:
-        """Maximum number of characters of a row."""
-        return max((len(text or "") for text in self.texts), default=0)
-
-    def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return the number of characters of each row."""
-        return np.array([len(text or "") for text in self.texts], dtype=np.int64)[codes]
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Return the number of characters of the text of each code."""
+        return np.array([len(text or "") for text in self.texts], dtype=np.int64)
 
 
 class MetadataCodes:
@@ -81,31 +76,20 @@ class MetadataCodes:
     def dimension(self, p: Property, index: int, codes: Codes) -> pa.Array:
         """Return the column of a dimension; null where a peer sent another type."""
         kind = arrow_type(p)
-        return _spread(
-            [metadata[1][index] if _is_a(metadata[1][index], kind) else None for metadata in self._metadata],
-            kind,
-            codes,
-        )
+        values = (metadata[1][index] for metadata in self._metadata)
+        return _spread([value if _is_a(value, kind) else None for value in values], kind, codes)
 
     def unfit(self, p: Property, index: int, codes: Codes) -> list[tuple[int, Any]]:
         """Return the rows whose dimension has another type than its column, with the value."""
         kind = arrow_type(p)
-        unfit = {
-            code: metadata[1][index]
-            for code, metadata in enumerate(self._metadata)
-            if not _is_a(metadata[1][index], kind)
-        }
+        values = (metadata[1][index] for metadata in self._metadata)
+        unfit = {code: value for code, value in enumerate(values) if not _is_a(value, kind)}
         rows = np.flatnonzero(np.isin(codes, list(unfit))).tolist() if unfit else []
         return [(row, unfit[int(codes[row])]) for row in rows]
 
-    @property
-    def longest(self) -> int:
-        """Maximum number of characters of a source."""
-        return max((len(source_text(metadata[1])) for metadata in self._metadata), default=0)
-
-    def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return the number of characters of the source of each row."""
-        return np.array([len(source_text(metadata[1])) for metadata in self._metadata], dtype=np.int64)[codes]
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Return the number of characters of the source of each code."""
+        return np.array([len(source_text(metadata[1])) for metadata in self._metadata], dtype=np.int64)
 
     def virtual(self, codes: Codes) -> pa.Array:
         """Return which rows are virtual events."""
@@ -117,7 +101,7 @@ class MetadataCodes:
         indexes = {key: index for index, key in enumerate(bounds)}
         which = np.array([indexes[id(metadata[0])] for metadata in self._metadata], dtype=np.int32)[codes]
         kind = bound_type(schema)
-        columns = [_bound_column([bound.get(field.name) for bound in bounds.values()], which) for field in kind]
+        columns = [_spread([bound.get(field.name) for bound in bounds.values()], pa.float64(), which) for field in kind]
         return pa.StructArray.from_arrays(columns, fields=list(kind)) if columns else pa.array([{}] * len(codes), kind)
 
 
@@ -161,14 +145,8 @@ def codes_of(numbers: npt.NDArray[np.int64], values: Sequence[T], code: Callable
     return np.array([code(value) for value in values], dtype=np.int32)[numbers]
 
 
-def _bound_column(values: list[float | None], which: Codes) -> pa.Array:
-    """Return the bounds of one property for all rows."""
-    numbers = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
-    absent = np.array([value is None for value in values], dtype=np.bool_)
-    return pa.array(numbers[which], mask=absent[which] if absent.any() else None)
-
-
-def _spread(values: list[Any], kind: pa.DataType, codes: Codes) -> pa.Array:
+def _spread(values: Sequence[Any], kind: pa.DataType, codes: Codes) -> pa.Array:
+    """Return the value of each row's code."""
     return pa.array(values, type=kind).take(pa.array(codes))
 
 

@@ -7,14 +7,14 @@ events when the batch is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from thinwire.codec.arrow_columns import INSTANT, TEXT_KINDS, arrow_schema, arrow_type, column_of
+from thinwire.codec.arrow_columns import INSTANT, TEXT_KINDS, Ints, arrow_schema, arrow_type, column_of
 from thinwire.codec.expander import Expander
 from thinwire.codec.interned_values import InternedTexts, MetadataCodes, codes_of, value_text
 from thinwire.schema import Event, Kind, Property, Schema
@@ -32,9 +32,8 @@ _LARGE = frozenset({Kind.ARRAY, Kind.OPAQUE})
 MAX_CHARACTERS = 1 << 28
 """maximum number of characters in a batch"""
 
+_UNFIT_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _METADATA_INDEX, _ORDINAL, _IRREGULAR, RECORD = range(4)
-
-Ints = npt.NDArray[np.int64]
 
 
 class UnfitValue(NamedTuple):
@@ -157,13 +156,12 @@ class RecordBatchBuilder:
 
     def _parts(self) -> list[slice]:
         """Return the rows in as few parts as the size of their texts allows."""
-        longest = self._metadata.longest + sum(table.longest for table in self._tables.values())
-        if self.count * longest <= MAX_CHARACTERS:
+        texts = [(self._metadata.sizes(), self._metadata_of)]
+        texts += ((table.sizes(), self._texts_of[name]) for name, table in self._tables.items())
+        if self.count * sum(sizes.max(initial=0) for sizes, _ in texts) <= MAX_CHARACTERS:
             return [slice(0, self.count)]
-        sizes = self._metadata.sizes(self._metadata_of[: self.count])
-        for name, table in self._tables.items():
-            sizes = sizes + table.sizes(self._texts_of[name][: self.count])
-        bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_CHARACTERS)) + 1
+        row_sizes = sum(sizes[codes[: self.count]] for sizes, codes in texts)
+        bounds = np.flatnonzero(np.diff(np.cumsum(row_sizes) // MAX_CHARACTERS)) + 1
         ends = [0, *bounds.tolist(), self.count]
         return [slice(first, last) for first, last in pairwise(ends)]
 
@@ -183,9 +181,6 @@ class RecordBatchBuilder:
 
     def _mixed_column(self, p: Property) -> tuple[pa.Array, dict[int, Any]]:
         """Return the column of a property from records and events, and the values that do not fit."""
-        if len(self._rows) == self.count:
-            column, unfit = _event_column(p, self._events)
-            return column, {self._rows[number]: value for number, value in unfit.items()}
         column, unfit = self._record_column(p)
         if self._rows:
             listed, event_unfit = _event_column(p, self._events)
@@ -217,11 +212,9 @@ def _event_column(p: Property, events: list[Event]) -> tuple[pa.Array, dict[int,
     if p.kind is Kind.OPAQUE:
         values = [None if value is None else value_text(value) for value in values]
     kind = arrow_type(p)
-    try:
+    with suppress(*_UNFIT_ERRORS):
         if kind != pa.int64() or not any(isinstance(value, float) for value in values):
             return pa.array(values, type=kind), {}
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
     unfit = {number: value for number, value in enumerate(values) if not _fits(value, kind)}
     return pa.array([None if number in unfit else value for number, value in enumerate(values)], type=kind), unfit
 
@@ -232,7 +225,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
         return False
     try:
         pa.scalar(value, type=kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except _UNFIT_ERRORS:
         return False
     return True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from thinwire.codec.predictors import arithmetic
 from thinwire.codec.rules import Rule
 from thinwire.codec.source_table import COEFFICIENTS, MAX_COEFFICIENTS, MODE, OFFSET, TREND, X2, SourceTable
@@ -14,7 +16,10 @@ from thinwire.wire.partial_event import EncodingKind
 _EMPTY = 0x20
 _FRESH = 0x40
 _APPROXIMATE = b"\x01"
-_FIXED_LIMIT = 1 << 48
+_OBJECT_TYPES = {EncodingKind.TEXT: str, EncodingKind.ARRAY: tuple, EncodingKind.OPAQUE: bytes}
+
+FIXED_LIMIT = 1 << 48
+"""limit of offsets and trends, in 256ths of a tick"""
 
 
 def snapshot_row(table: SourceTable, row: int) -> bytes:
@@ -48,7 +53,8 @@ def restore_row(table: SourceTable, row: int, data: bytes, ordinal: int) -> None
             for k in range(rule.slots):
                 at = _restore_slot(table, row, rule.first_slot + k, data, at)
         else:
-            at = _restore_object(table, row, index, rule, data, at)
+            value, at = exact_value.decode(data, at)
+            table.objects[index][row] = checked_object(rule, value)
     table.approximate.pop(row, None)
     if data[at:] == _APPROXIMATE:
         table.approximate[row] = ordinal
@@ -61,20 +67,18 @@ def restore_row(table: SourceTable, row: int, data: bytes, ordinal: int) -> None
 def _snapshot_slot(table: SourceTable, row: int, slot: int) -> bytes:
     cells, i = table.cells, table.slot_start(row, slot)
     mode, x1, trend = cells[i + MODE], cells[i], cells[i + TREND]
+    kind = mode & 15
     # an absent value resets the trend, so the old trend must not be part of the state
-    fresh = mode & 15 == arithmetic.TREND and trend == UNSET and x1 != ABSENT
+    fresh = kind == arithmetic.TREND and trend == UNSET and x1 != ABSENT
     parts = [bytes((mode | _EMPTY * (x1 == ABSENT) | _FRESH * fresh,))]
-    if mode & 15 == arithmetic.TREND:
+    if kind == arithmetic.TREND:
         parts.append(varint.write(cells[i + COEFFICIENTS]))
     if x1 != ABSENT:
         parts.append(varint.write_signed(x1))
-        if mode & 15 == arithmetic.LINEAR:
+        if kind == arithmetic.LINEAR or kind >= arithmetic.MODES:
             parts.append(varint.write_signed(x1 - cells[i + X2]))
-        elif mode & 15 == arithmetic.TREND and not fresh:
-            parts += (varint.write_signed(cells[i + OFFSET]), varint.write_signed(trend))
-        elif mode & 15 >= arithmetic.MODES:
-            state = (x1 - cells[i + X2], cells[i + OFFSET], 0 if trend == UNSET else trend)
-            parts += map(varint.write_signed, state)
+        if (kind == arithmetic.TREND and not fresh) or kind >= arithmetic.MODES:
+            parts += map(varint.write_signed, (cells[i + OFFSET], 0 if trend == UNSET else trend))
     if table.period[slot]:
         start = row * table.width + table.ring_start[slot]
         season = cells[start : start + table.period[slot]]
@@ -102,15 +106,10 @@ def _restore_slot(table: SourceTable, row: int, slot: int, data: bytes, at: int)
     if not head & _EMPTY:
         x1, at = varint.read_signed(data, at)
         x2 = x1
-        if kind == arithmetic.LINEAR:
+        if kind == arithmetic.LINEAR or kind >= arithmetic.MODES:
             difference, at = varint.read_signed(data, at)
             x2 = x1 - difference
-        elif kind == arithmetic.TREND and not head & _FRESH:
-            offset, at = varint.read_signed(data, at)
-            trend, at = varint.read_signed(data, at)
-        elif kind >= arithmetic.MODES:
-            difference, at = varint.read_signed(data, at)
-            x2 = x1 - difference
+        if (kind == arithmetic.TREND and not head & _FRESH) or kind >= arithmetic.MODES:
             offset, at = varint.read_signed(data, at)
             trend, at = varint.read_signed(data, at)
         _check_sizes(slot, x1, x2, coefficients, offset, trend)
@@ -131,20 +130,20 @@ def _restore_ring(table: SourceTable, row: int, slot: int, data: bytes, at: int)
     return at
 
 
-def _restore_object(table: SourceTable, row: int, index: int, rule: Rule, data: bytes, at: int) -> int:
-    value, at = exact_value.decode(data, at)
-    if rule.encoding is EncodingKind.ARRAY and value is not None:
-        _require(isinstance(value, list) and all(isinstance(x, int) and abs(x) <= TICK_LIMIT for x in value), rule)
+def checked_object(rule: Rule, value: Any) -> Any:
+    """Return a received text, array or opaque value as the state stores it."""
+    if isinstance(value, list):
         value = tuple(value)
-    else:
-        _require(value is None or isinstance(value, str if rule.encoding is EncodingKind.TEXT else bytes), rule)
-    table.objects[index][row] = value
-    return at
+    good = value is None or isinstance(value, _OBJECT_TYPES[rule.encoding])
+    if good and isinstance(value, tuple):
+        good = all(isinstance(ticks, int) and abs(ticks) <= TICK_LIMIT for ticks in value)
+    _require(good, rule)
+    return value
 
 
 def _check_sizes(slot: int, x1: int, x2: int, coefficients: int, offset: int, trend: int) -> None:
     fits = abs(x1) <= TICK_LIMIT and abs(x2) <= TICK_LIMIT and coefficients < MAX_COEFFICIENTS
-    if not fits or abs(offset) > _FIXED_LIMIT or (trend != UNSET and abs(trend) > _FIXED_LIMIT):
+    if not fits or abs(offset) > FIXED_LIMIT or (trend != UNSET and abs(trend) > FIXED_LIMIT):
         raise CorruptFrame("state out of range", slot=slot)
 
 

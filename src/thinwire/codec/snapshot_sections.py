@@ -14,7 +14,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple
 
 from thinwire.codec import Expander
@@ -46,10 +46,10 @@ class SnapshotHeader(NamedTuple):
     config_version: int
     fingerprint: bytes
     rules: bytes
-    cells: list[int]
     rows: int
-    position: int | None
-    sizes: list[int]
+    position: int | None = None
+    cells: Sequence[int] = ()
+    sizes: Sequence[int] = ()
 
     def encode(self) -> bytes:
         fields = self._asdict() | {"fingerprint": self.fingerprint.hex(), "rules": self.rules.hex()}
@@ -106,11 +106,7 @@ def unpack(packed: memoryview, sizes: Sequence[int], count: int, max_rows_size: 
         raise CorruptFrame(f"deflate: {problem}") from None
     if not deflater.eof or deflater.unused_data or len(content) != total:
         raise CorruptFrame("sections shorter or longer than declared", length=len(content), declared=total)
-    sections, at = [], 0
-    for size in sizes:
-        sections.append(content[at : at + size])
-        at += size
-    return sections
+    return [content[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def write_json(value: Any) -> bytes:

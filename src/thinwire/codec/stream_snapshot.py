@@ -14,8 +14,6 @@ exactly the same events.
 >>> restore_decoder(decoder, snapshot_encoder(publisher))
 >>> [dict(event) for event in decoder.receive(publisher.publish({"room": "11.1", "t": 20.9}, now=1)[0], now=1)]
 [{'room': '11.1', 't': 20.9}]
-
-The rows of all sources at once, as bytes for a checkpoint, and back: checked as in key frames, but by the column.
 """
 
 from __future__ import annotations
@@ -26,9 +24,7 @@ from thinwire.codec import snapshot_sections as sections
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.row_map import Source
 from thinwire.codec.snapshot_sections import SnapshotHeader, seal, unpack, unseal, write_json
-from thinwire.codec.source_table import (
-    SourceTable,
-)
+from thinwire.codec.source_table import SourceTable
 from thinwire.codec.stream_decoder import State, StreamDecoder
 from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.codec.succession import DeliveredOrdinals
@@ -62,10 +58,8 @@ def snapshot_decoder(decoder: StreamDecoder) -> bytes:
         decoder_state.config_version,
         decoder_state.fingerprint,
         decoder_state.encoded_rules,
-        cells=[],
-        rows=len(keys),
-        position=decoder.position,
-        sizes=[],
+        len(keys),
+        decoder.position,
     )
     received = (
         sections.write_exact_values(expander.exact_values()),
@@ -87,10 +81,7 @@ def snapshot_encoder(encoder: StreamEncoder) -> bytes:
         encoder.config.version,
         encoder.schema.fingerprint,
         reducer.rules.encode(),
-        cells=[],
-        rows=len(reducer.keys),
-        position=None,
-        sizes=[],
+        len(reducer.keys),
     )
     nothing = b"", write_json([]), b""
     return _write(header, frames.stream, reducer.table, reducer.keys, nothing, frames.packer.active())

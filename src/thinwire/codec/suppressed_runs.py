@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,13 +19,11 @@ def take_suppressed_runs(table: SourceTable) -> list[SuppressedRun]:
     """Return the unsent suppressed events of all sources as runs of equal counts, and mark them as sent."""
     if not table.rows:
         return []
-    cells = table.view().reshape(table.rows, table.width)
+    cells = table.by_row()
     skips = cells[:, ORDINAL] - cells[:, LAST_SENT]
-    edges = np.flatnonzero(np.diff(skips)) + 1
-    starts = np.concatenate(([0], edges))
-    ends = np.concatenate((edges, [len(skips)]))
+    edges = [0, *(np.flatnonzero(np.diff(skips)) + 1).tolist(), len(skips)]
     cells[:, LAST_SENT] = cells[:, ORDINAL]
-    runs = (SuppressedRun(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a])
+    runs = (SuppressedRun(a, b - a, int(skips[a])) for a, b in pairwise(edges) if skips[a])
     return [piece for run in runs for piece in _pieces(run)]
 
 
@@ -32,7 +31,7 @@ def has_unsent_suppressed(table: SourceTable) -> bool:
     """Check whether any source has suppressed events that no frame has reported."""
     if not table.rows:
         return False
-    cells = table.view().reshape(table.rows, table.width)
+    cells = table.by_row()
     return bool((cells[:, ORDINAL] != cells[:, LAST_SENT]).any())
 
 

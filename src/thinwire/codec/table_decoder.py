@@ -15,16 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thinwire.codec.arrow_columns import arrow_schema
-from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.arrow_columns import Ints, arrow_schema
+from thinwire.codec.compiled_decoder import CompiledDecoder, SuppressedEvents
 from thinwire.codec.deliveries import Audit, Delivery, EventsMissed, Watermark
 from thinwire.codec.record_batch_builder import RecordBatchBuilder, UnfitValue
 from thinwire.codec.stream_decoder import State, StreamDecoder
-from thinwire.codec.table_scan import CompiledTableDecoder, SuppressedEvents, TableScan, record_suppressed
+from thinwire.codec.table_scan import TableScan
 from thinwire.errors import PeerFault, UnknownDictionary
 from thinwire.schema import Event, Schema
 
-Ints = npt.NDArray[np.int64]
 Numbers = Sequence[int] | Sequence[float] | Ints | npt.NDArray[np.float64]
 
 _SCAN_BYTES = 1 << 20
@@ -79,7 +78,6 @@ class TableDecoder:
         """offset of the last message that was passed to the stream decoder, also if it raised an error"""
         self._builder = RecordBatchBuilder(schema, None, columns)
         self._missed: list[tuple[int, EventsMissed]] = []
-        self._compiled: tuple[DecoderState, CompiledTableDecoder] | None = None
 
     def decode(self, messages: Sequence[bytes], offsets: Numbers, times: Numbers) -> DecodedRows:
         """Return all rows of the messages in one batch."""
@@ -123,7 +121,7 @@ class TableDecoder:
             if scan.number < len(messages):
                 yield from self._decode_frame(scan, log)
 
-    def _prepare(self, compiled: CompiledTableDecoder, log: MessageOffsets) -> Iterator[DecodedRows]:
+    def _prepare(self, compiled: CompiledDecoder, log: MessageOffsets) -> Iterator[DecodedRows]:
         """Ensure that the builder has space for records of this decoder."""
         if self._builder.expander is not compiled.expander:
             yield from self._flush(log)
@@ -131,7 +129,7 @@ class TableDecoder:
         elif self._builder.is_full:
             yield from self._flush(log)
 
-    def _decode_regular(self, compiled: CompiledTableDecoder, scan: TableScan) -> bool:
+    def _decode_regular(self, compiled: CompiledDecoder, scan: TableScan) -> bool:
         """Decode regular frames with the kernel. Return whether it stopped for lack of space."""
         decoder_state, builder = self.decoder.decoder_state, self._builder
         assert decoder_state is not None
@@ -162,8 +160,11 @@ class TableDecoder:
         compiled = self._compiled_decoder()
         if compiled is None:
             return list(self.decoder.receive(frame, now=0.0))
-        with record_suppressed(self.decoder.decoder_state, compiled):
+        compiled.in_table = True
+        try:
             return list(self.decoder.receive(frame, now=0.0))
+        finally:
+            compiled.in_table = False
 
     def _add(
         self, deliveries: Sequence[Delivery | SuppressedEvents], number: int, log: MessageOffsets
@@ -186,7 +187,7 @@ class TableDecoder:
         while left:
             yield from self._prepare(suppressed.decoder, log)
             count = min(left, self._builder.capacity - self._builder.count)
-            suppressed.decoder.write_suppressed(suppressed, count, self._builder.records[self._builder.count :])
+            suppressed.write(count, self._builder.records[self._builder.count :])
             self._builder.add_suppressed(count, number, suppressed.metadata, suppressed.texts)
             left -= count
 
@@ -198,14 +199,9 @@ class TableDecoder:
             missed, self._missed = self._missed, []
             yield DecodedRows(batch, missed, unfit)
 
-    def _compiled_decoder(self) -> CompiledTableDecoder | None:
+    def _compiled_decoder(self) -> CompiledDecoder | None:
         """Return the compiled decoder of the current state, if the state has one."""
-        decoder_state = self.decoder.decoder_state
-        if decoder_state is None or decoder_state.compiled is None:
-            return None
-        if self._compiled is None or self._compiled[0] is not decoder_state:
-            self._compiled = decoder_state, CompiledTableDecoder(decoder_state.expander, decoder_state.stream)
-        return self._compiled[1]
+        return self.decoder.decoder_state.compiled if self.decoder.decoder_state is not None else None
 
 
 def _split_by_size(messages: Sequence[bytes]) -> Iterator[tuple[int, int]]:

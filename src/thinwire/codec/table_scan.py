@@ -1,178 +1,36 @@
-"""Compiled decoding of many messages to records in one call, for tables.
+"""Position of a table decoder in some messages, and their decoding to records with one kernel call.
 
 Kernels and scalar code advance the same state and may alternate. The kernels stop at any frame that is not regular.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from thinwire.codec.arrow_columns import Ints
+from thinwire.codec.compiled_decoder import CompiledDecoder
 from thinwire.codec.decoder_state import DecoderState
-from thinwire.codec.expander import Expander
 from thinwire.codec.frame_sequencer import DEDUP_FRAMES
-from thinwire.codec.kernels.frame_decoder import FULL, RUN_CELLS, expand_suppressed
-from thinwire.codec.kernels.message_decoder import (
-    BYTE,
-    DATA_BYTES,
+from thinwire.codec.kernels.frame_decoder import (
+    AT,
+    BYTES,
+    EVENTS,
+    FRAMES,
+    FULL,
     HEARTBEAT_BYTES,
     MESSAGE,
-    ROWS,
-    SCAN_CELLS,
-    SEEN,
-    decode_messages,
+    RUN_CELLS,
+    Decoding,
 )
-from thinwire.codec.kernels.rule_table import build_rule_table
+from thinwire.codec.kernels.message_decoder import decode_messages
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
-from thinwire.schema.event import About
-from thinwire.wire import FrameKind, StreamState, split, varint
+from thinwire.wire import FrameKind, split, varint
 from thinwire.wire.frame import MAX_FRAME, MAX_MESSAGE
-
-if TYPE_CHECKING:
-    from thinwire.codec.compiled_decoder import CompiledDecoder
-
-Ints = npt.NDArray[np.int64]
-
-
-class ScanState:
-    """Position of a kernel in some messages.
-
-    frames, rows: per message, the number of frames decoded since `resume_at` and the number of records after it
-    """
-
-    def __init__(self, messages: Sequence[bytes]) -> None:
-        self.messages = messages
-        self.raw = np.frombuffer(bytearray().join(messages), dtype=np.uint8)
-        self.starts = np.zeros(len(messages) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=self.starts[1:])
-        self.cells = np.zeros(SCAN_CELLS, dtype=np.int64)
-        self.frames = np.zeros(len(messages), dtype=np.int64)
-        self.rows = np.zeros(len(messages), dtype=np.int64)
-
-    def resume_at(self, number: int, at: int, rows: int) -> None:
-        """Continue at byte `at` of a message, after `rows` records."""
-        self.cells[:] = 0
-        self.cells[MESSAGE], self.cells[BYTE], self.cells[ROWS] = number, at, rows
-        self.frames[number], self.rows[number] = 0, rows
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The next message and byte; byte 0 if no frame of the message was decoded."""
-        return int(self.cells[MESSAGE]), int(self.cells[BYTE])
-
-    @property
-    def sums(self) -> tuple[int, int, int]:
-        """Events, bytes of data frames and bytes of heartbeats since `resume_at`."""
-        return int(self.cells[SEEN]), int(self.cells[DATA_BYTES]), int(self.cells[HEARTBEAT_BYTES])
-
-
-@dataclass(frozen=True)
-class SuppressedEvents:
-    """Suppressed events of one source that are not built yet: the state of the source before them.
-
-    metadata: what the events share; texts: the values of the source that are not numbers, by property
-    """
-
-    decoder: CompiledTableDecoder
-    metadata: About | None
-    count: int
-    state: Ints
-    texts: list[Any]
-
-
-class CompiledTableDecoder:
-    """Decodes regular frames of many messages to records."""
-
-    def __init__(self, expander: Expander, stream: StreamState) -> None:
-        self.expander = expander
-        self.rule_table = build_rule_table(expander.table)
-        self._cells = np.frombuffer(stream.cells, dtype=np.int64)
-        self._work = np.zeros((3, expander.table.width), dtype=np.int64)
-        self._run = np.zeros(RUN_CELLS, dtype=np.int64)
-
-    def decode(self, scan: ScanState, out: Ints, *, shown: bool) -> bool:
-        """Advance the scan while frames are regular. Return whether it stopped because `out` is full.
-
-        shown: whether suppressed events give records
-        """
-        table = self.expander.table
-        if not table.rows:
-            return False
-        result = decode_messages(
-            self.rule_table,
-            self._cells,
-            table.view(),
-            table.width,
-            scan.raw,
-            scan.starts,
-            shown,
-            self._work,
-            self._run,
-            scan.cells,
-            scan.frames,
-            scan.rows,
-            out,
-        )
-        return bool(result == FULL)
-
-    def capture_suppressed(self, row: int, count: int) -> SuppressedEvents:
-        """Return the next `count` suppressed events of a source, not built yet. The state does not change."""
-        table = self.expander.table
-        state = table.view()[row * table.width : (row + 1) * table.width].copy()
-        texts = [objects[row] if objects else None for objects in table.objects]
-        return SuppressedEvents(self, self.expander.event_metadata[2 * row + 1], count, state, texts)
-
-    def write_suppressed(self, suppressed: SuppressedEvents, count: int, out: Ints) -> None:
-        """Write records of the next `count` events."""
-        width = self.expander.table.width
-        expand_suppressed(self.rule_table, suppressed.state, width, 0, count, True, self._work, out)
-
-
-class SuppressedRecorder:
-    """Stands in for a compiled decoder and returns `SuppressedEvents` instead of building suppressed events.
-
-    One frame may report very many of them; a table builds a limited number of rows at a time. Data frames are not
-    decoded here, because the table decoder has already decoded those that are regular.
-    """
-
-    def __init__(self, compiled: CompiledDecoder, decoder: CompiledTableDecoder) -> None:
-        self._compiled = compiled
-        self._decoder = decoder
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._compiled, name)
-
-    def decode(self, message: bytes, at: int, out: list[Any], *, include_suppressed: bool) -> tuple[int, int, int]:
-        """Decode nothing."""
-        return at, 0, 0
-
-    def expand_suppressed(self, row: int, count: int) -> list[SuppressedEvents]:
-        """Advance a source by suppressed events and return them, not built yet."""
-        if not count:
-            return []
-        suppressed = self._decoder.capture_suppressed(row, count)
-        self._compiled.advance(row, count)
-        return [suppressed]
-
-
-@contextmanager
-def record_suppressed(decoder_state: DecoderState | None, decoder: CompiledTableDecoder | None) -> Iterator[None]:
-    """Let a decoder state return `SuppressedEvents` within the context."""
-    compiled = decoder_state.compiled if decoder_state is not None else None
-    if decoder_state is None or decoder is None or compiled is None:
-        yield
-        return
-    decoder_state.compiled = cast("CompiledDecoder", SuppressedRecorder(compiled, decoder))
-    try:
-        yield
-    finally:
-        decoder_state.compiled = compiled
 
 
 class TableScan:
@@ -188,30 +46,41 @@ class TableScan:
         self.number = 0
         self.at = 0
         self._start = (0, 0, 0)
-        self._scan: ScanState | None = None
+        self._run: Ints = np.zeros(RUN_CELLS, dtype=np.int64)
+        self._frames: Ints = np.zeros(len(messages), dtype=np.int64)
+        self._records: Ints = np.zeros(len(messages), dtype=np.int64)
 
-    def decode(self, decoder: CompiledTableDecoder, out: Ints, rows: int, *, shown: bool) -> bool:
-        """Decode regular frames with the kernel. Return whether it stopped because `out` is full."""
-        if self._scan is None:
-            self._scan = ScanState(self.messages)
+    @cached_property
+    def _content(self) -> tuple[npt.NDArray[np.uint8], Ints]:
+        """The concatenated messages, the start of each, and the end of the last."""
+        ends = np.cumsum(np.fromiter(map(len, self.messages), np.int64, len(self.messages)))
+        return np.frombuffer(bytearray().join(self.messages), dtype=np.uint8), np.append(0, ends)
+
+    def decode(self, decoder: CompiledDecoder, out: Ints, rows: int, *, shown: bool) -> bool:
+        """Decode regular frames with the kernel. Return whether it stopped because `out` is full.
+
+        rows: number of records in `out`; shown: whether suppressed events give records
+        """
+        run, table = self._run, decoder.expander.table
         self._start = self.number, self.at, rows
-        self._scan.resume_at(self.number, self.at, rows)
-        is_full = decoder.decode(self._scan, out, shown=shown)
-        self.number, self.at = self._scan.position
-        return is_full
+        run[:] = 0
+        run[MESSAGE], run[AT], run[EVENTS] = self._start
+        self._frames[self.number], self._records[self.number] = 0, rows
+        decoding = Decoding(decoder.rule_table, decoder.cells, table.view(), table.width, shown, decoder.work, run)
+        result = decode_messages(decoding, *self._content, self._frames, self._records, out) if table.rows else None
+        self.number, self.at = int(run[MESSAGE]), int(run[AT])
+        return result == FULL
 
     def count(self, counts: Counts) -> None:
         """Add the events and bytes of the last kernel call."""
-        assert self._scan is not None
-        events, data_bytes, heartbeat_bytes = self._scan.sums
-        counts.events += events
-        counts.data_bytes += data_bytes
-        counts.control_bytes += heartbeat_bytes
-        counts.frames += int(self._frames().sum())
+        counts.events += int(self._run[EVENTS]) - self._start[2]
+        counts.data_bytes += int(self._run[BYTES])
+        counts.control_bytes += int(self._run[HEARTBEAT_BYTES])
+        counts.frames += int(self._run[FRAMES])
 
     def add_to_dedup(self, decoder_state: DecoderState) -> None:
         """Add the most recent frames of the last kernel call to the dedup of the state."""
-        frames = self._frames().tolist()
+        frames = np.diff(self._frames[self._start[0] : self._end()], prepend=0).tolist()
         sequence, left = decoder_state.sequence, DEDUP_FRAMES
         recent: list[tuple[int, bytes, int]] = []
         number = self._start[0] + len(frames)
@@ -225,9 +94,8 @@ class TableScan:
 
     def messages_of_rows(self) -> Ints:
         """Return the message number of each record of the last kernel call."""
-        assert self._scan is not None
         first, _, rows = self._start
-        counts = np.diff(self._scan.rows[first : self._end()], prepend=rows)
+        counts = np.diff(self._records[first : self._end()], prepend=rows)
         return np.repeat(np.arange(first, self._end()) + self.first, counts)
 
     def next_frame(self) -> bytes:
@@ -257,11 +125,6 @@ class TableScan:
 
     def _end(self) -> int:
         return min(self.number + 1, len(self.messages))
-
-    def _frames(self) -> Ints:
-        """Return the number of frames that the last kernel call decoded of each message."""
-        assert self._scan is not None
-        return self._scan.frames[self._start[0] : self._end()]
 
     def _decoded_part(self, number: int) -> bytes:
         """Return the part of a message that the kernel decoded, as a message."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinwire.codec.predictors import arithmetic
+from thinwire.codec.row_snapshot import FIXED_LIMIT, checked_object
 from thinwire.codec.rules import Rule
 from thinwire.codec.source_table import (
     COEFFICIENTS,
@@ -30,19 +31,15 @@ from thinwire.wire.partial_event import EncodingKind
 
 Cells = npt.NDArray[np.int64]
 
-_FIXED_LIMIT = 1 << 48
-"""limit of offsets and trends, in 256ths of a tick"""
-
 _FIELD_LIMITS = (
-    (OFFSET, -_FIXED_LIMIT, _FIXED_LIMIT, False),
-    (TREND, -_FIXED_LIMIT, _FIXED_LIMIT, True),
+    (OFFSET, -FIXED_LIMIT, FIXED_LIMIT, False),
+    (TREND, -FIXED_LIMIT, FIXED_LIMIT, True),
     (COEFFICIENTS, 0, MAX_COEFFICIENTS - 1, False),
     (MODE, 0, 2 * arithmetic.FINE - 1, False),
 )
 """cells of a slot that are not ticks: lowest and highest value, and whether ABSENT is allowed"""
 
 _INDEX_BYTES = 4
-_OBJECT_TYPES = {EncodingKind.TEXT: str, EncodingKind.ARRAY: tuple, EncodingKind.OPAQUE: bytes}
 
 
 def snapshot_rows(table: SourceTable) -> bytes:
@@ -73,9 +70,8 @@ def restore_rows(table: SourceTable, rows: int, data: memoryview) -> None:
     _check_ranges(table, cells)
     for rule in table.rules.rules:
         for slot in range(rule.first_slot, rule.first_slot + rule.slots):
-            _check_slot(
-                table, rule, slot, cells[HEADER_CELLS + slot * SLOT_CELLS : HEADER_CELLS + (slot + 1) * SLOT_CELLS]
-            )
+            first = HEADER_CELLS + slot * SLOT_CELLS
+            _check_slot(table, rule, slot, cells[first : first + SLOT_CELLS])
     table.allocate(rows)
     table.by_row()[:] = cells.T
     table.moving[:] = _moving(table, cells)
@@ -104,7 +100,7 @@ def restore_objects(table: SourceTable, data: bytes) -> None:
             stored = _read_indexes(data[at:end], len(objects))
             if len(stored) != table.rows:
                 raise CorruptFrame("objects do not fit the rows", property=rule.property.name, rows=table.rows)
-            checked = [_checked_object(rule, value) for value in objects]
+            checked = [checked_object(rule, value) for value in objects]
             column[:] = [checked[index] for index in stored]
             at = end
     if at != len(data):
@@ -202,15 +198,3 @@ def _moving(table: SourceTable, cells: Cells) -> list[int]:
     for number, word in enumerate(words[1:], start=1):
         moving = [low | high << 64 * number for low, high in zip(moving, word.tolist(), strict=True)]
     return moving
-
-
-def _checked_object(rule: Rule, value: Any) -> Any:
-    """Return an object as the state stores it."""
-    if isinstance(value, list):
-        value = tuple(value)
-    good = value is None or isinstance(value, _OBJECT_TYPES[rule.encoding])
-    if good and isinstance(value, tuple):
-        good = all(isinstance(ticks, int) and abs(ticks) <= TICK_LIMIT for ticks in value)
-    if not good:
-        raise CorruptFrame("state of another kind than the property", property=rule.property.name)
-    return value

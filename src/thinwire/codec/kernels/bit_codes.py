@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,8 @@ from thinwire.codec.kernels.rule_table import ENCODING
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import FIRST
 
-
-def _crc_table() -> Any:
-    """Return the CRC-32 table of the reflected polynomial EDB88320."""
-    table = np.zeros(256, dtype=np.int64)
-    for n in range(256):
-        c = n
-        for _ in range(8):
-            c = (c >> 1) ^ (0xEDB88320 if c & 1 else 0)
-        table[n] = c
-    return table
-
-
-CRC_TABLE = _crc_table()
+# zlib inverts the running value before and after each byte
+CRC_TABLE = np.array([zlib.crc32(bytes((n ^ 0xFF,))) ^ 0xFF000000 for n in range(256)], dtype=np.int64)
 LENGTHS = np.array([n.bit_length() for n in range(256)], dtype=np.int64)
 
 
@@ -130,6 +120,7 @@ BROKEN = -1
 _FLAG, _FLOAT = int(EncodingKind.FLAG), int(EncodingKind.FLOAT)
 _FLOAT_FIELD = 6
 _LONGEST = 60
+_LONGEST_VARINT = 56
 
 
 @no_alloc_part
@@ -143,6 +134,21 @@ def read_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
         return BROKEN, at
     at += zeros
     return get(raw, at, width) - (1 << order), at + width
+
+
+@no_alloc_part
+def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
+    """Return an integer and the byte after it; BROKEN if it is cut off, padded or longer than any of a heartbeat."""
+    value = 0
+    shift = 0
+    while at < end and shift < _LONGEST_VARINT:
+        byte = np.int64(raw[at])
+        at += 1
+        value |= int(byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (BROKEN if byte == 0 and shift > 7 else value), at
+    return BROKEN, at
 
 
 @no_alloc_part

@@ -1,6 +1,6 @@
 """Compiled encoding of events: convert the values, decide what to send, advance the state, write the frame.
 
-`encode_event` encodes one event, `encode_packed` and `encode_rows` many. Kernels leave irregular events unchanged for
+`encode_event` encodes one event, `encode_rows` many. Kernels leave irregular events unchanged for
 the scalar code: new sources, absent or off-grid values, values outside their range, and changed texts.
 """
 
@@ -36,6 +36,9 @@ from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import ATTENTION, VALUES
 
 IRREGULAR = -1
+
+MAX_HEAD, MAX_VALUE = 32, 20
+"""maximum bytes of a frame: without values, and per value"""
 
 _EXACT = 1 << 53
 _FAR = 1 << 60
@@ -184,20 +187,17 @@ def suppress(rules: Any, table: Any, start: int, ticks: Any) -> bool:
 
 
 @inlined
-def encode_if_needed(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    start: int,
-    row: int,
-    ticks: Any,
-    codes: Any,
-    sent: Any,
-    blocks: Any,
-    out: Any,
-    at: int,
+def encode_ticks(
+    rules: Any, cells: Any, table: Any, width: int, row: int, ticks: Any, work: Any, blocks: Any, out: Any, at: int
 ) -> int:
-    """Encode an event and write its frame if one is needed. Return the byte after it."""
+    """Encode an event and write its frame if one is needed. Return the byte after it, or IRREGULAR.
+
+    work: space for codes and sent properties
+    """
+    start = row * width
+    codes, sent = work[0], work[1]
+    if not is_regular(rules, table, start, ticks):
+        return IRREGULAR
     if rules[GATE, 0] and suppress(rules, table, start, ticks):
         return at
     count, bits = decide(rules, table, start, ticks, codes, sent)
@@ -222,60 +222,23 @@ def scale_event(rules: Any, integers: Any, ticks: Any) -> None:
             ticks[j] = ticks_of(rules, j, integers[j], values[j])
 
 
-@no_alloc_part
-def frame_limit(rules: Any, out: Any) -> int:
-    """Return the last byte of `out` at which the frame of another event still fits."""
-    return len(out) - 32 - 20 * rules.shape[1]
+@no_alloc
+def scale_events(rules: Any, cells: Any, count: int) -> None:
+    """Convert the values of packed events to ticks in place."""
+    for n in range(count):
+        scale_event(rules, cells[n], cells[n])
 
 
 @no_alloc
 def encode_event(
-    rules: Any, cells: Any, table: Any, width: int, row: int, integers: Any, work: Any, blocks: Any, out: Any, at: int
+    rules: Any, cells: Any, table: Any, width: int, row: int, integers: Any, work: Any, blocks: Any, out: Any
 ) -> int:
-    """Encode one event into `out` at byte `at`. Return the byte after its frame, `at` if nothing is sent, or
-    IRREGULAR.
+    """Encode one event into `out`. Return the end of its frame, 0 if nothing is sent, or IRREGULAR.
 
-    work: space for ticks, codes and sent properties. `cells[ATTENTION]` is set to a row whose trial needs attention
+    work: space for codes, sent properties and ticks. `cells[ATTENTION]` is set to a row whose trial needs attention
     """
-    start = row * width
-    ticks, codes, sent = work[0], work[1], work[2]
-    scale_event(rules, integers, ticks)
-    if not is_regular(rules, table, start, ticks):
-        return IRREGULAR
-    return encode_if_needed(rules, cells, table, start, row, ticks, codes, sent, blocks, out, at)
-
-
-@no_alloc
-def encode_packed(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    width: int,
-    rows: Any,
-    integers: Any,
-    first: int,
-    count: int,
-    work: Any,
-    blocks: Any,
-    out: Any,
-    ends: Any,
-) -> int:
-    """Encode packed events from index `first`. Return the index of the next event; `ends` as in `encode_rows`."""
-    at = 0
-    limit = frame_limit(rules, out)
-    ticks, codes, sent = work[0], work[1], work[2]
-    for n in range(first, count):
-        start = rows[n] * width
-        if at > limit:
-            return n
-        scale_event(rules, integers[n], ticks)
-        if not is_regular(rules, table, start, ticks):
-            return n
-        at = encode_if_needed(rules, cells, table, start, rows[n], ticks, codes, sent, blocks, out, at)
-        ends[n] = at
-        if cells[ATTENTION]:
-            return n + 1
-    return count
+    scale_event(rules, integers, work[2])
+    return encode_ticks(rules, cells, table, width, row, work[2], work, blocks, out, 0)
 
 
 @no_alloc_part
@@ -292,16 +255,19 @@ def scale_numbers(values: Any, up: float, down: float, band: int, lowest: float,
 
 @no_alloc
 def scale_columns(rules: Any, integers: Any, ticks: Any) -> None:
-    """Convert all values of a batch to ticks, one property at a time; ABSENT if the scalar code must handle a value."""
+    """Convert all values of a batch to ticks, one property at a time; ABSENT if the scalar code must handle a value.
+
+    ticks: one line per event
+    """
     values = integers.view(np.float64)
     for j in range(rules.shape[1]):
         if rules[ENCODING, j] == _TICK and not rules[IS_INTEGER, j]:
             up, down = float(rules[UP, j]), float(rules[DOWN, j])
             lowest, highest = float(rules[LOWEST, j]), float(rules[HIGHEST, j])
-            scale_numbers(values[j], up, down, rules[BAND, j], lowest, highest, ticks[j])
+            scale_numbers(values[j], up, down, rules[BAND, j], lowest, highest, ticks[:, j])
         elif rules[ENCODING, j] <= _FLOAT:
             for n in range(integers.shape[1]):
-                ticks[j, n] = ticks_of(rules, j, integers[j, n], values[j, n])
+                ticks[n, j] = ticks_of(rules, j, integers[j, n], values[j, n])
 
 
 @no_alloc
@@ -312,32 +278,27 @@ def encode_rows(
     width: int,
     rows: Any,
     ticks: Any,
-    irregular: Any,
     first: int,
+    last: int,
     work: Any,
     blocks: Any,
     out: Any,
     ends: Any,
-) -> tuple[int, int]:
-    """Encode many events from index `first` until one is irregular or needs attention, or `out` is nearly full.
+) -> int:
+    """Encode events from index `first` to `last` until one is irregular or needs attention, or `out` is nearly full.
 
-    Returns the index of the next event and the number of bytes written. `ends[n]` is the end of event n's frame; it
-    equals the previous end if nothing is sent.
+    Returns the index of the next event. `ends[n]` is the end of event n's frame; it equals the previous end if nothing
+    is sent. Events of unknown sources have the row -1.
     """
     at = 0
-    limit = frame_limit(rules, out)
-    event, codes, sent = work[0], work[1], work[2]
-    for n in range(first, len(rows)):
-        row = rows[n]
-        if irregular[n] or row < 0 or at > limit:
-            return n, at
-        start = row * width
-        for j in range(rules.shape[1]):
-            event[j] = ticks[j, n]
-        if not is_regular(rules, table, start, event):
-            return n, at
-        at = encode_if_needed(rules, cells, table, start, row, event, codes, sent, blocks, out, at)
-        ends[n] = at
+    limit = len(out) - MAX_HEAD - MAX_VALUE * rules.shape[1]
+    for n in range(first, last):
+        if rows[n] < 0 or at > limit:
+            return n
+        end = encode_ticks(rules, cells, table, width, rows[n], ticks[n], work, blocks, out, at)
+        if end == IRREGULAR:
+            return n
+        ends[n] = at = end
         if cells[ATTENTION]:
-            return n + 1, at
-    return len(rows), at
+            return n + 1
+    return last

@@ -12,19 +12,19 @@ source. The kernel can only compare events if it decoded the previous one as wel
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thinwire.codec.kernels.bit_codes import BROKEN, NOTHING, crc, is_padded, read_code, read_codes, read_mask
 from thinwire.codec.kernels.jit import no_alloc, no_alloc_part
 from thinwire.codec.kernels.rule_table import DOWN, ENCODING, HALF, IS_INTEGER, PERIOD, SLOT, TOLERANCE, UP, WATCHED
-from thinwire.codec.kernels.slot_updates import predicted_at, set_slot_value
+from thinwire.codec.kernels.slot_updates import advance_at, advance_row, predicted_at, set_slot_value
 from thinwire.codec.predictors.arithmetic import FINE
 from thinwire.codec.source_table import HEADER_CELLS, MODE, ORDINAL, SLOT_CELLS
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, FrameKind
+from thinwire.wire.frame import LONG, FrameKind
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import (
     ALIAS,
@@ -39,9 +39,9 @@ from thinwire.wire.stream_state import (
     adapt,
 )
 
-AT, FRAMES, BYTES, EVENTS, UNDECIDED, RUN_CELLS = range(6)
-"""cells of a run: the next byte; the number of frames, bytes and events decoded; the number of events for which it is
-undecided whether they are changes"""
+MESSAGE, AT, FRAMES, BYTES, HEARTBEAT_BYTES, EVENTS, UNDECIDED, RUN_CELLS = range(8)
+"""cells of a run: the next message and byte; the number of frames, of bytes of data frames and of heartbeats, and of
+records; the number of events for which it is undecided whether they are changes"""
 
 RECORD = 3
 """cells of a record before the values"""
@@ -49,12 +49,27 @@ RECORD = 3
 DECODED, FULL, IRREGULAR = range(3)
 """result of a run or a frame: decoded; no space for its events; left to the scalar code"""
 
+
+class Decoding(NamedTuple):
+    """Arguments that all steps of decoding share: rules, state, space for values, and the cells of the run.
+
+    shown: whether suppressed events give records
+    """
+
+    rules: Any
+    cells: Any
+    table: Any
+    width: int
+    shown: bool
+    work: Any
+    run: Any
+
+
 SAME, CHANGED, UNKNOWN = range(3)
 """comparison of the watched properties with the previous event"""
 
 _TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
-_DATA, _BATCH = int(FrameKind.DATA), int(FrameKind.BATCH)
-_WIDE_BIT = 0x10
+_DATA = int(FrameKind.DATA)
 _EXACT = 1 << 53
 _APART = 1 << 51
 """below this limit two different ticks are two different doubles, whatever the step"""
@@ -137,28 +152,11 @@ def compare_with_seen(rules: Any, table: Any, start: int, values: Any, ordinal: 
 
 
 @no_alloc_part
-def advance_predicted(rules: Any, table: Any, start: int, values: Any) -> None:
-    """Advance a source by one event in which every slot has its predicted value."""
+def read_values(rules: Any, table: Any, start: int, values: Any) -> None:
+    """Copy the value of every slot."""
     for j in range(rules.shape[1]):
-        encoding = rules[ENCODING, j]
-        if encoding > _FLOAT:
-            continue
-        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
-        values[j] = table[i]
-        if encoding == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or rules[PERIOD, j]):
-            values[j] = predicted_at(rules, table, start, j)
-            set_slot_value(rules, table, start, j, values[j])
-    table[start + ORDINAL] += 1
-
-
-@no_alloc_part
-def is_constant(rules: Any, table: Any, start: int) -> bool:
-    """Check that no slot of a source changes without a new value."""
-    for j in range(rules.shape[1]):
-        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
-        if rules[ENCODING, j] == _TICK and (table[i + MODE] & 15 or rules[PERIOD, j]):
-            return False
-    return True
+        if rules[ENCODING, j] <= _FLOAT:
+            values[j] = table[start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS]
 
 
 @no_alloc_part
@@ -195,54 +193,22 @@ def write_suppressed(
 ) -> int:
     """Advance a source by `skip` suppressed events and write their records. Return the next free record."""
     start = row * width
-    if not shown and is_constant(rules, table, start):
-        table[start + ORDINAL] += skip
+    if not shown:
+        advance_row(rules, table, start, table[start + ORDINAL] + skip)
         return k
-    for _ in range(skip):
-        advance_predicted(rules, table, start, values)
-        if shown:
-            record(rules, values, 2 * row + 1, table[start + ORDINAL], out, k)
-            k += 1
-    return k
+    for after in range(k, k + skip):
+        advance_at(rules, table, start)
+        read_values(rules, table, start, values)
+        record(rules, values, 2 * row + 1, table[start + ORDINAL], out, after)
+    return k + skip
 
 
 @no_alloc_part
-def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
-    """Return start and end of the frame whose length is at byte `at` of a batch; end < start if it is invalid."""
-    length = 0
-    shift = 0
-    while at < size and shift < 21:
-        byte = np.int64(raw[at])
-        at += 1
-        length |= int(byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            padding = byte == 0 and shift > 7
-            if padding or length == 0 or length > MAX_FRAME or at + length > size or raw[at] & 0x0F == _BATCH:
-                return at, 0
-            return at, at + length
-    return at, 0
-
-
-@no_alloc_part
-def is_whole(raw: Any, size: int) -> bool:
-    """Check that a batch consists of complete frames."""
-    at = 1
-    frames = 0
-    while at < size:
-        start, at = frame_at(raw, at, size)
-        frames += 1
-        if at < start or frames > MAX_FRAMES:
-            return False
-    return True
-
-
-@no_alloc_part
-def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
-    """Return the running check after a frame; BROKEN if it is not a data frame or not the next frame."""
+def chain_after(cells: Any, raw: Any, first: int, last: int, kind: int) -> int:
+    """Return the running check after a frame; BROKEN if it is of another kind or not the next frame."""
     wide = cells[WIDE]
     body = first + 3 + wide
-    if last <= body or raw[first] != (_DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
+    if last <= body or raw[first] != (kind | cells[INCARNATION] << 6 | (LONG if wide else 0)):
         return BROKEN
     sequence = raw[first + 1] << 8 | raw[first + 2] if wide else np.int64(raw[first + 1])
     if sequence != cells[SEQUENCE] & ((1 << 8 * (1 + wide)) - 1):
@@ -252,23 +218,14 @@ def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
 
 
 @no_alloc_part
-def decode_frame(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    width: int,
-    raw: Any,
-    first: int,
-    last: int,
-    shown: bool,
-    work: Any,
-    run: Any,
-    out: Any,
-    seen: Any = None,
-) -> int:
-    """Decode the frame from byte `first` to `last`."""
+def decode_frame(decoding: Decoding, raw: Any, first: int, last: int, out: Any, seen: Any) -> int:
+    """Decode the data frame from byte `first` to `last`.
+
+    seen: per source, the last event decoded here, if properties are watched; otherwise empty or None
+    """
+    rules, cells, table, width, shown, work, run = decoding
     body = first + 3 + cells[WIDE]
-    chain = chain_after(cells, raw, first, last)
+    chain = chain_after(cells, raw, first, last, _DATA)
     if chain == BROKEN:
         return IRREGULAR
     at, end = body * 8, last * 8
@@ -297,10 +254,9 @@ def decode_frame(
     if skip:
         copy_cells(table, start, before, 0, width)
         k = write_suppressed(rules, table, width, row, skip, shown, values, out, k)
-        if not reconstruct(rules, table, start, codes, values):
+    if not reconstruct(rules, table, start, codes, values):
+        if skip:
             copy_cells(before, 0, table, start, width)
-            return IRREGULAR
-    elif not reconstruct(rules, table, start, codes, values):
         return IRREGULAR
     verdict = compare_with_seen(rules, table, start, values, ordinal, seen, row)
     commit(rules, cells, table, start, codes, values)
@@ -315,42 +271,6 @@ def decode_frame(
     cells[SKIP] = adapt(cells[SKIP], skip)
     cells[CHAIN] = chain
     cells[SEQUENCE] += 1
-    return DECODED
-
-
-@no_alloc
-def decode_frames(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    width: int,
-    raw: Any,
-    size: int,
-    shown: bool,
-    work: Any,
-    run: Any,
-    out: Any,
-    seen: Any = None,
-) -> int:
-    """Decode the frames of a message of `size` bytes from `run[AT]` while they are regular and `out` has space.
-
-    shown: whether suppressed events give records
-    seen: per source, the last event decoded here, if properties are watched; otherwise empty
-    """
-    run[FRAMES] = run[BYTES] = run[EVENTS] = run[UNDECIDED] = 0
-    batch = raw[0] & 0x0F == _BATCH
-    if batch and run[AT] == 0:
-        if not is_whole(raw, size):
-            return IRREGULAR
-        run[AT] = 1
-    while run[AT] < size:
-        first, last = frame_at(raw, run[AT], size) if batch else (0, size)
-        answer = decode_frame(rules, cells, table, width, raw, first, last, shown, work, run, out, seen)
-        if answer != DECODED:
-            return answer
-        run[AT] = last
-        run[FRAMES] += 1
-        run[BYTES] += last - first
     return DECODED
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from thinwire.codec.kernels.bit_codes import bit_length, crc, finish, put, put_code, put_long
 from thinwire.codec.kernels.jit import inlined, no_alloc_part
 from thinwire.codec.kernels.rule_table import ENCODING
-from thinwire.wire.frame import FrameKind
+from thinwire.wire.frame import LONG, FrameKind
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import (
     ALIAS,
@@ -24,7 +24,6 @@ from thinwire.wire.stream_state import (
 
 _TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _DATA = int(FrameKind.DATA)
-_WIDE_BIT = 0x10
 _FLOAT_FIELD = 6
 _NARROW = 48
 """number of properties whose mask fits one number"""
@@ -120,7 +119,7 @@ def put_frame(
 ) -> int:
     """Write a complete frame from byte `start`. Return the byte after it."""
     wide = cells[WIDE]
-    out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
+    out[start] = _DATA | cells[INCARNATION] << 6 | (LONG if wide else 0)
     sequence = cells[SEQUENCE]
     if wide:
         out[start + 1] = (sequence >> 8) & 0xFF

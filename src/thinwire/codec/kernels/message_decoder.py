@@ -1,15 +1,13 @@
-"""Compiled decoding of many messages in one call, to the records that `frame_decoder` describes.
+"""Compiled decoding of messages to the records that `frame_decoder` describes.
 
-Heartbeats are regular frames here: tables have no watermarks, and the suppressed events of a heartbeat are rows.
+Heartbeats are regular frames for tables, which have no watermarks: their suppressed events are rows.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from thinwire.codec.kernels.bit_codes import BROKEN, crc
+from thinwire.codec.kernels.bit_codes import BROKEN, varint_at
 from thinwire.codec.kernels.frame_decoder import (
     AT,
     BYTES,
@@ -17,53 +15,22 @@ from thinwire.codec.kernels.frame_decoder import (
     EVENTS,
     FRAMES,
     FULL,
+    HEARTBEAT_BYTES,
     IRREGULAR,
-    decode_frames,
-    frame_at,
+    MESSAGE,
+    Decoding,
+    chain_after,
+    decode_frame,
     write_suppressed,
 )
 from thinwire.codec.kernels.jit import no_alloc, no_alloc_part
 from thinwire.codec.source_table import ORDINAL
 from thinwire.wire.control_frames import MAX_SKIP, MAX_SUPPRESSED
-from thinwire.wire.frame import FrameKind
-from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, SOURCES, WIDE
-
-MESSAGE, BYTE, ROWS, SEEN, DATA_BYTES, HEARTBEAT_BYTES, SCAN_CELLS = range(7)
-"""cells of a scan: the next message and byte, the number of records so far, the number of events, and the bytes of data
-frames and of heartbeats"""
+from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, FrameKind
+from thinwire.wire.stream_state import CHAIN, SEQUENCE, SOURCES, WIDE
 
 _BEAT, _BATCH = int(FrameKind.HEARTBEAT), int(FrameKind.BATCH)
-_WIDE_BIT = 0x10
-_LONGEST = 56
-
-
-@no_alloc_part
-def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
-    """Return an integer and the byte after it; BROKEN if it is cut off, padded or longer than any of a heartbeat."""
-    value = 0
-    shift = 0
-    while at < end and shift < _LONGEST:
-        byte = np.int64(raw[at])
-        at += 1
-        value |= int(byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (BROKEN if byte == 0 and shift > 7 else value), at
-    return BROKEN, at
-
-
-@no_alloc_part
-def heartbeat_check(cells: Any, raw: Any, first: int, last: int) -> int:
-    """Return the running check after a heartbeat; BROKEN if it is not a heartbeat or not the next frame."""
-    wide = cells[WIDE]
-    body = first + 3 + wide
-    if last <= body or raw[first] != (_BEAT | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
-        return BROKEN
-    sequence = raw[first + 1] << 8 | raw[first + 2] if wide else np.int64(raw[first + 1])
-    if sequence != cells[SEQUENCE] & ((1 << 8 * (1 + wide)) - 1):
-        return BROKEN
-    chain = crc(crc(cells[CHAIN], raw, first, body - 1), raw, body, last)
-    return chain if chain & 0xFF == raw[body - 1] else BROKEN
+_LENGTH_BYTES = 3
 
 
 @no_alloc_part
@@ -81,9 +48,7 @@ def read_suppressed_runs(cells: Any, table: Any, width: int, raw: Any, at: int, 
         gap, at = varint_at(raw, at, end)
         count, at = varint_at(raw, at, end)
         skip, at = varint_at(raw, at, end)
-        if gap < 0 or count < 1 or not 0 < skip <= MAX_SKIP or max(gap, count) > cells[SOURCES]:
-            return 0, BROKEN
-        if source + gap + count > cells[SOURCES]:
+        if gap < 0 or count < 1 or not 0 < skip <= MAX_SKIP or source + gap + count > cells[SOURCES]:
             return 0, BROKEN
         for row in range(source + gap, source + gap + count):
             if table[row * width + ORDINAL] == 0:
@@ -96,29 +61,18 @@ def read_suppressed_runs(cells: Any, table: Any, width: int, raw: Any, at: int, 
 
 
 @no_alloc_part
-def decode_heartbeat(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    width: int,
-    raw: Any,
-    first: int,
-    last: int,
-    shown: bool,
-    work: Any,
-    run: Any,
-    out: Any,
-) -> int:
+def decode_heartbeat(decoding: Decoding, raw: Any, first: int, last: int, out: Any) -> int:
     """Decode the heartbeat from byte `first` to `last`: the suppressed events of every source that it lists."""
-    chain = heartbeat_check(cells, raw, first, last)
+    rules, cells, table, width, shown, work, run = decoding
+    chain = chain_after(cells, raw, first, last, _BEAT)
     if chain == BROKEN:
         return IRREGULAR
     at, events = read_suppressed_runs(cells, table, width, raw, first + 3 + cells[WIDE], last)
     if events == BROKEN:
         return IRREGULAR
-    if shown and events > len(out):
+    k = run[EVENTS]
+    if shown and k + events > len(out):
         return FULL
-    k = 0
     row = 0
     while at < last:
         gap, at = varint_at(raw, at, last)
@@ -135,81 +89,90 @@ def decode_heartbeat(
 
 
 @no_alloc_part
-def decode_message(
-    rules: Any,
-    cells: Any,
-    table: Any,
-    width: int,
-    raw: Any,
-    shown: bool,
-    work: Any,
-    run: Any,
-    scan: Any,
-    frames: Any,
-    out: Any,
-) -> int:
-    """Decode the frames of a message from `scan[BYTE]` while they are regular and `out` has space."""
-    size = len(raw)
-    while True:
-        run[AT] = scan[BYTE]
-        answer = decode_frames(rules, cells, table, width, raw, size, shown, work, run, out[scan[ROWS] :])
-        frames[scan[MESSAGE]] += run[FRAMES]
-        scan[DATA_BYTES] += run[BYTES]
-        scan[BYTE] = run[AT]
-        scan[SEEN] += run[EVENTS]
-        scan[ROWS] += run[EVENTS]
-        if answer in (DECODED, FULL):
+def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
+    """Return start and end of the frame whose length is at byte `at` of a batch; end < start if it is invalid."""
+    length, start = varint_at(raw, at, min(size, at + _LENGTH_BYTES))
+    if length < 1 or length > MAX_FRAME or start + length > size or raw[start] & 0x0F == _BATCH:
+        return start, 0
+    return start, start + length
+
+
+@no_alloc_part
+def is_whole(raw: Any, size: int) -> bool:
+    """Check that a batch consists of complete frames."""
+    at = 1
+    frames = 0
+    while at < size:
+        start, at = frame_at(raw, at, size)
+        frames += 1
+        if at < start or frames > MAX_FRAMES:
+            return False
+    return True
+
+
+@no_alloc_part
+def decode_message(decoding: Decoding, raw: Any, size: int, out: Any, seen: Any, heartbeats: bool) -> int:
+    """Decode the frames of a message of `size` bytes from `run[AT]` while they are regular and `out` has space.
+
+    heartbeats: whether heartbeats are regular
+    """
+    run = decoding.run
+    batch = raw[0] & 0x0F == _BATCH
+    if batch and run[AT] == 0:
+        if not is_whole(raw, size):
+            return IRREGULAR
+        run[AT] = 1
+    while run[AT] < size:
+        first, last = frame_at(raw, run[AT], size) if batch else (0, size)
+        cell = BYTES
+        answer = decode_frame(decoding, raw, first, last, out, seen)
+        if answer == IRREGULAR and heartbeats:
+            cell = HEARTBEAT_BYTES
+            answer = decode_heartbeat(decoding, raw, first, last, out)
+        if answer != DECODED:
             return answer
-        if answer == IRREGULAR:
-            batch = raw[0] & 0x0F == _BATCH
-            if batch and run[AT] == 0:
-                return IRREGULAR
-            first, last = frame_at(raw, run[AT], size) if batch else (0, size)
-            run[EVENTS] = 0
-            answer = decode_heartbeat(rules, cells, table, width, raw, first, last, shown, work, run, out[scan[ROWS] :])
-            if answer != DECODED:
-                return answer
-            frames[scan[MESSAGE]] += 1
-            scan[HEARTBEAT_BYTES] += last - first
-            scan[BYTE] = last
-            scan[SEEN] += run[EVENTS]
-            scan[ROWS] += run[EVENTS]
-            if last == size:
-                return DECODED
+        run[AT] = last
+        run[FRAMES] += 1
+        run[cell] += last - first
+    return DECODED
 
 
 @no_alloc
-def decode_messages(
+def decode_frames(
     rules: Any,
     cells: Any,
     table: Any,
     width: int,
     raw: Any,
-    starts: Any,
+    size: int,
     shown: bool,
     work: Any,
     run: Any,
-    scan: Any,
-    frames: Any,
-    rows: Any,
     out: Any,
+    seen: Any,
 ) -> int:
-    """Decode messages from `scan` while their frames are regular and `out` has space. Returns as `decode_frames`.
+    """Decode data frames of one message, see `decode_message` and `decode_frame`. The other cells of `run` restart."""
+    run[FRAMES:] = 0
+    return decode_message(Decoding(rules, cells, table, width, shown, work, run), raw, size, out, seen, False)
+
+
+@no_alloc
+def decode_messages(decoding: Decoding, raw: Any, starts: Any, frames: Any, records: Any, out: Any) -> int:
+    """Decode messages from `run[MESSAGE]` while their frames are regular and `out` has space.
+
+    Returns DECODED, or why it stopped.
 
     raw, starts: the concatenated messages, the start of each, and the end of the last
-    shown: whether suppressed events give records
-    frames, rows: per message, the number of frames decoded and the number of records after it
+    frames, records: per message, `run[FRAMES]` and `run[EVENTS]` after it
     """
-    while scan[MESSAGE] < len(starts) - 1:
-        number = scan[MESSAGE]
-        rows[number] = scan[ROWS]
+    run = decoding.run
+    while run[MESSAGE] < len(starts) - 1:
+        number = run[MESSAGE]
         message = raw[starts[number] : starts[number + 1]]
-        if len(message) == 0:
-            return IRREGULAR
-        answer = decode_message(rules, cells, table, width, message, shown, work, run, scan, frames, out)
-        rows[number] = scan[ROWS]
+        answer = decode_message(decoding, message, len(message), out, None, True) if len(message) else IRREGULAR
+        frames[number], records[number] = run[FRAMES], run[EVENTS]
         if answer != DECODED:
             return answer
-        scan[MESSAGE] += 1
-        scan[BYTE] = 0
+        run[MESSAGE] += 1
+        run[AT] = 0
     return DECODED

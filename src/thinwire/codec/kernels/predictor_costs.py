@@ -20,30 +20,22 @@ FRAME = 32
 
 
 @part
-def _season(series: Any, k: int, period: int, season: Any, start: int, first: int) -> int:
-    """Return the value one period before event k of a block."""
-    if k >= period:
-        return series[k - period]
-    if len(season) == 0:
-        return UNSET
-    return season[start + (first + k) % period]
+def _earlier(series: Any, period: int, season: Any, start: int, first: int) -> Any:
+    """Return the values one period before each event of a block."""
+    earlier = np.full(len(series), UNSET)
+    if period and len(season):
+        for k in range(min(period, len(series))):
+            earlier[k] = season[start + (first + k) % period]
+    if period:
+        earlier[period:] = series[: max(0, len(series) - period)]
+    return earlier
 
 
 @part
-def _run(
-    series: Any,
-    limits: Any,
-    mode: int,
-    gains: int,
-    period: int,
-    season: Any,
-    start: int,
-    first: int,
-    others: Any,
-    is_sent: Any,
-) -> Any:
+def _run(series: Any, limits: Any, mode: int, gains: int, earlier: Any, others: Any, is_sent: Any) -> Any:
     """Run one candidate over one series in closed loop. Return its cost in bits and its final trend.
 
+    earlier: per event, the value one period before it
     others: per event, how many other values are sent
     is_sent: set to 1 for each event in which this series sends a value
     """
@@ -62,7 +54,7 @@ def _run(
             trend = UNSET
             continue
         if mode & 15 == SEASONAL:
-            x2 = _season(series, k, period, season, start, first)
+            x2 = earlier[k]
         x = predict(mode, x1, x2, offset, trend, gains)
         residual = t - x
         if residual > tolerance or residual < -tolerance:
@@ -93,19 +85,11 @@ def shadow(
     series_count = len(limits)
     is_sent = np.zeros((series_count, len(block)), dtype=np.int64)
     alone = np.zeros(len(block), dtype=np.int64)
+    earlier = np.zeros((series_count, len(block)), dtype=np.int64)
     for a in range(series_count):
-        _run(
-            block[:, a].copy(),
-            limits[a],
-            present[a, 0],
-            present[a, 1],
-            periods[a],
-            season,
-            season_starts[a],
-            first,
-            alone,
-            is_sent[a],
-        )
+        series = block[:, a].copy()
+        earlier[a] = _earlier(series, periods[a], season, season_starts[a], first)
+        _run(series, limits[a], present[a, 0], present[a, 1], earlier[a], alone, is_sent[a])
     together = is_sent.sum(axis=0)
     costs = np.zeros((series_count, len(candidates)), dtype=np.int64)
     trends = np.zeros((series_count, len(candidates)), dtype=np.int64)
@@ -118,7 +102,5 @@ def shadow(
             if pointless:
                 costs[a, c] = 1 << 40
                 continue
-            costs[a, c], trends[a, c] = _run(
-                series, limits[a], mode, candidates[c, 1], periods[a], season, season_starts[a], first, others, alone
-            )
+            costs[a, c], trends[a, c] = _run(series, limits[a], mode, candidates[c, 1], earlier[a], others, alone)
     return costs, trends

@@ -55,11 +55,12 @@ def set_slot_value(rules: Any, table: Any, start: int, j: int, x: int) -> None:
 
 @no_alloc_part
 def advance_at(rules: Any, table: Any, start: int) -> None:
-    """Advance a source by one suppressed event, as `SourceTable.advance`. All slots must have values."""
+    """Advance a source by one suppressed event, as `SourceTable.advance`."""
     for j in range(rules.shape[1]):
-        if rules[ENCODING, j] != _TICK:
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
+        if rules[ENCODING, j] != _TICK or table[i] == ABSENT:
             continue
-        if table[start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS + MODE] & 15 or rules[PERIOD, j]:
+        if table[i + MODE] & 15 or rules[PERIOD, j]:
             set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
     table[start + ORDINAL] += 1
 
@@ -69,37 +70,26 @@ _MAX_SUM = TICK_LIMIT // 4
 
 
 @no_alloc_part
-def advance_season(rules: Any, table: Any, start: int, j: int, count: int) -> None:
-    """Advance a slot with a season. The position in the season follows from the ordinal."""
-    ordinal = table[start + ORDINAL]
-    for passed in range(count):
-        table[start + ORDINAL] = ordinal + passed
-        set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
-    table[start + ORDINAL] = ordinal
-
-
-@no_alloc_part
 def advance_slot(rules: Any, table: Any, start: int, j: int, count: int) -> None:
-    """Advance a slot by `count` suppressed events."""
+    """Advance a slot by `count` suppressed events. The position in a season follows from the ordinal."""
     i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
-    if table[i] == ABSENT:
+    seasonal = rules[PERIOD, j] != 0
+    if table[i] == ABSENT or not (seasonal or table[i + MODE] & 15):
         return
-    if rules[PERIOD, j]:
-        advance_season(rules, table, start, j, count)
-        return
-    if not table[i + MODE] & 15:
-        return
+    ordinal = table[start + ORDINAL]
     while count:
         offset, trend = table[i + OFFSET], table[i + TREND]
         before = table[i]
         set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
+        table[start + ORDINAL] += 1
         count -= 1
         step = table[i] - before
-        settled = table[i + OFFSET] == offset and table[i + TREND] == trend
+        settled = not seasonal and table[i + OFFSET] == offset and table[i + TREND] == trend
         if settled and count and abs(step) < _MAX_SUM // count and abs(table[i]) < _MAX_SUM:
             table[i] += step * count
             table[i + X2] = table[i] - step
-            return
+            break
+    table[start + ORDINAL] = ordinal
 
 
 @no_alloc_part
