@@ -9,7 +9,6 @@ from thinwire.codec.audit import decode_audit, measure_errors
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.deliveries import Audit, Delivery, Watermark
 from thinwire.codec.source_table import PAYLOAD_STATE, count_payload
-from thinwire.codec.value_encoder import check_kind
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event
 from thinwire.schema.schema import PAYLOAD
@@ -42,7 +41,7 @@ def handle_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, ou
     elif kind == FrameKind.PAYLOAD:
         _payload(decoder_state, body, out)
     elif kind == FrameKind.JSON:
-        _json(decoder_state, body, out)
+        _apply_values(decoder_state, decoder_state.spelling.decode(body, decoder_state.stream.sources), out)
     elif kind == FrameKind.INTRODUCTION:
         _introduction(decoder_state, body, max_sources, out)
     elif kind == FrameKind.HEARTBEAT:
@@ -75,11 +74,7 @@ def _data(decoder_state: DecoderState, body: bytes, exceptional: bool, out: list
     partial = compact_body.decode(body, exceptional, decoder_state.stream)
     if decoder_state.expander.knows(partial.source):
         out += decoder_state.expand_suppressed(partial.source, partial.skip)
-        out += decoder_state.expander.expand(partial._replace(skip=0))
-
-
-def _json(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
-    _apply_values(decoder_state, decoder_state.spelling.decode(body, decoder_state.stream.sources), out)
+        out.append(decoder_state.expander.expand(partial))
 
 
 def _apply_values(decoder_state: DecoderState, explicit: ExplicitValues, out: list[Delivery]) -> None:
@@ -100,7 +95,6 @@ def _introduction(decoder_state: DecoderState, body: bytes, max_sources: int, ou
         value, at = exact_value.decode(body, at)
         if index >= len(expander.rules.rules):
             raise CorruptFrame("value of an unknown property", index=index)
-        check_kind(expander.rules.rules[index], value)
         exact_values.append((index, value))
     row = stream.sources
     if row >= max_sources:

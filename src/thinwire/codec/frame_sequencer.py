@@ -119,13 +119,12 @@ class FrameSequencer:
 
     def is_next(self, frame: Frame) -> bool:
         """Check incarnation, sequence and running check of a frame, without advancing."""
-        return self._is_next(frame, frame.chain_after(self._cells[CHAIN]))
+        return self._check_after(frame) is not None
 
     def accept(self, frame: Frame) -> bool:
         """Advance past a frame if it is the next one. Return whether it is."""
-        cells = self._cells
-        check = frame.chain_after(cells[CHAIN])
-        if not self._is_next(frame, check):
+        cells, check = self._cells, self._check_after(frame)
+        if check is None:
             return False
         self.dedup.add(cells[SEQUENCE], frame.raw)
         cells[SEQUENCE] += 1
@@ -138,13 +137,14 @@ class FrameSequencer:
 
     def is_outdated(self, key: KeyFrame, incarnation: int) -> bool:
         """Check whether a key frame was sent before the current position in `incarnation`."""
-        if key.incarnation != incarnation:
-            return key.incarnation < incarnation
-        return key.sequence < self.sequence
+        return (key.incarnation, key.sequence) < (incarnation, self.sequence)
 
-    def _is_next(self, frame: Frame, check: int) -> bool:
+    def _check_after(self, frame: Frame) -> int | None:
+        """Return the running check after a frame, or None if it is not the next one."""
+        check = frame.chain_after(self._cells[CHAIN])
         low = self._cells[SEQUENCE] & (0xFFFF if self._cells[WIDE] else 0xFF)
-        return self.is_same_incarnation(frame) and frame.sequence == low and check & 0xFF == frame.check
+        is_next = self.is_same_incarnation(frame) and frame.sequence == low and check & 0xFF == frame.check
+        return check if is_next else None
 
 
 def check_key_frame(frame: Frame, max_sources: int) -> tuple[KeyFrame, int]:
