@@ -70,12 +70,12 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, va
         ]
     lines += ["    if row is None:", f"        return introduce(key, ticks, event{extra})"]
     if late_check:
-        lines.append("    check_time(row, ticks)")
+        lines.append("    check_time(row, ticks, key)")
     if rules.changes:
         flags = ", flags" if validated else ""
-        lines += [f"    if suppress_unchanged(row, ticks, event{flags}):", "        return None"]
+        lines += [f"    if is_unchanged(row, ticks, event{flags}):", "        return suppress(row)"]
     if rules.min_interval:
-        lines += ["    if suppress_too_soon(row, ticks):", "        return None"]
+        lines += ["    if is_too_soon(row, ticks):", "        return suppress(row)"]
     lines += [
         f"    base = row * {width} + {HEADER_CELLS}",
         "    cells = table.cells",

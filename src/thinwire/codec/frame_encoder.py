@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.codec import Introduction, Reducer
 from thinwire.codec.dictionary_bindings import Packer
-from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.source_table import count_payload
 from thinwire.codec.stream_config import Counts
 from thinwire.schema.event import flatten
 from thinwire.wire import (
     FrameKind,
     PartialEvent,
-    SourceState,
     StreamState,
     compact_body,
     exact_value,
@@ -105,12 +103,6 @@ class FrameEncoder:
         self.stream.cells[VALUES] += 1
         return self.frame(FrameKind.PAYLOAD, payload, packed=True)
 
-    def source_state(self, row: int) -> SourceState:
-        """Return a source for a key frame, and mark its suppressed events as sent."""
-        table = self.reducer.table
-        self.reducer.take_suppressed(row)
-        return SourceState(self.reducer.dimensions(row), table.ordinal(row), snapshot_row(table, row))
-
     def _encode_scalar(self, event: Mapping[str, Any]) -> bytes:
         reduced = self._reduce(event)
         if self.compiled is not None:
@@ -127,13 +119,12 @@ class FrameEncoder:
             values = self.reducer.values(partial)
             return self.frame(FrameKind.JSON, self._spelling.encode(partial.source, partial.skip, values))
         kind = FrameKind.EXCEPTION if partial.exceptions else FrameKind.DATA
-        return self.frame(kind, compact_body.encode(partial, self.stream))
+        return self.frame(kind, compact_body.encode(partial, self.stream, deflate_texts=not self.packer.is_active))
 
     def _introduce(self, introduction: Introduction) -> bytes:
         self.stream.sources += 1
         self.stream.cells[VALUES] += len(self.stream.encodings)
-        state = SourceState(introduction.dimensions, introduction.ordinal, introduction.state)
-        parts = [state.encode()]
+        parts = [introduction.state.encode()]
         for index, value in introduction.exceptions:
             parts += (varint.write(index), exact_value.encode(value))
         return self.frame(FrameKind.INTRODUCTION, b"".join(parts), packed=True)

@@ -268,28 +268,22 @@ Flags = tuple[str, ...]
 
 
 class ChangeGate:
-    """Suppresses events without a triggering change."""
+    """Finds the events without a triggering change."""
 
     def __init__(self, table: SourceTable) -> None:
         self.table = table
         self._watched = [(i, rule) for i, rule in enumerate(table.rules.rules) if table.rules.triggers(rule)]
 
-    def suppress(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
-        """Suppress an event in which no property triggers a frame, unless it must be sent. Return whether it was
-        suppressed."""
+    def is_unchanged(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
+        """Check whether no property triggers a frame and the event need not be sent for another reason."""
         cells, start = self.table.cells, row * self.table.width
-        due = cells[start + DUE] == cells[start] + 1 or cells[start] - cells[start + LAST_SENT] >= MAX_SKIP - 1
-        if due or self._triggers(row, ticks, event, flags):
+        if cells[start + DUE] == cells[start] + 1 or cells[start] - cells[start + LAST_SENT] >= MAX_SKIP - 1:
             return False
-        self.table.advance(row)
-        return True
-
-    def _triggers(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags) -> bool:
         for index, rule in self._watched:
             outside = is_outside(rule, event.get(rule.property.name), flags)
             if outside or _TRIGGERS[rule.encoding](self.table, rule, row, index, ticks[index]):
-                return True
-        return False
+                return False
+        return True
 
 
 def _tick(table: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:

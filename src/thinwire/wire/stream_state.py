@@ -145,12 +145,9 @@ class StreamState:
     """Scales, text tables, sequence and check: equal on both sides after every frame, reset by key frames.
 
     The numbers are in one array of cells, which per-event code and compiled kernels share.
-
-    whole_texts: texts are not deflated individually, because the body is packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
-        self.whole_texts = False
         self.encodings = encoding_kinds_of(schema)
         self.cells = array("q", [0] * (FIRST + len(self.encodings)))
         self.cells[INCARNATION] = incarnation & 3
