@@ -10,7 +10,7 @@ from thinwire.codec import Rule, RuleSet
 from thinwire.codec import geo_distance as geo
 from thinwire.codec.ticks import ABSENT, OFF_GRID
 from thinwire.codec.tolerance_vector import tick_size
-from thinwire.codec.value_conversion import Converter, array_of, converter
+from thinwire.codec.value_conversion import array_of, converter, opaque_bytes
 from thinwire.codec.value_decoder import value_of_exact
 from thinwire.codec.value_encoder import check_kind, encode_exact_value
 from thinwire.errors import CorruptFrame, EventRejected
@@ -40,11 +40,9 @@ def decode_audit(body: bytes, schema: Schema) -> tuple[int, int, Exacts]:
     return source, skip, tuple(values)
 
 
-def exact_values_of(event: Mapping[str, Any], rules: tuple[Rule, ...], converters: list[Converter]) -> Exacts:
+def exact_values_of(event: Mapping[str, Any], rules: RuleSet) -> Exacts:
     """Return the exact values of an event, as they are sent."""
-    return tuple(
-        _exact(rule, event.get(rule.property.name), convert) for rule, convert in zip(rules, converters, strict=True)
-    )
+    return tuple(_exact(rule, event.get(rule.property.name)) for rule in rules.rules)
 
 
 def measure_errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> dict[str, float]:
@@ -60,16 +58,13 @@ def measure_errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> 
     return found
 
 
-def _exact(rule: Rule, value: Any, convert: Converter) -> Any:
-    if value is None or rule.encoding is EncodingKind.TEXT:
+def _exact(rule: Rule, value: Any) -> Any:
+    if value is None or rule.encoding in (EncodingKind.TEXT, EncodingKind.FLAG):
         return value
-    ticks = convert(value)
     if rule.encoding is EncodingKind.OPAQUE:
-        return ticks
-    if rule.encoding is EncodingKind.FLAG:
-        return value
+        return opaque_bytes(rule.property, value)
     if rule.encoding is EncodingKind.TICK:
-        return encode_exact_value(ticks, value)
+        return encode_exact_value(converter(rule.property)(value), value)
     return [float(item) for item in value] if isinstance(value, list | tuple) else float(value)
 
 

@@ -165,9 +165,7 @@ class EventPacing:
         last = self.table.last(row, rule.first_slot)
         if rule.encoding is EncodingKind.GEO:
             return (now is None) != (last == ABSENT)
-        if rule.encoding is EncodingKind.FLAG or rule.property.domain in NEVER_TOLERANT:
-            return bool(now != last)
-        if ABSENT in (now, last):
+        if rule.encoding is EncodingKind.FLAG or rule.property.domain in NEVER_TOLERANT or ABSENT in (now, last):
             return bool(now != last)
         return rule.encoding is EncodingKind.TICK and not rule.lowest <= now <= rule.highest
 

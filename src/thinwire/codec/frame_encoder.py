@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.codec import Introduction, Reducer
 from thinwire.codec.dictionary_bindings import Packer
+from thinwire.codec.kernels.rule_table import is_compilable
 from thinwire.codec.source_table import count_payload
 from thinwire.codec.stream_config import Counts
 from thinwire.schema.event import flatten
@@ -43,7 +44,12 @@ class FrameEncoder:
         self.packer = packer
         self.json = json
         self._spelling = JsonFormat(reducer.schema)
-        self.compiled = _compiled_or_none(reducer, stream) if compiled and not json else None
+        self.compiled: CompiledEncoder | None = None
+        is_regular = not json and reducer.late_policy == "accept" and is_compilable(reducer.table)
+        if compiled and is_regular and find_spec("numba") is not None:
+            from thinwire.codec.compiled_encoder import CompiledEncoder  # numba takes half a second to load
+
+            self.compiled = CompiledEncoder(reducer, stream)
         self._nested = reducer.schema.nested and not reducer.validated
         self._reduce = reducer.reduce_decoded if reducer.validated else reducer.reduce_flat
 
@@ -60,7 +66,7 @@ class FrameEncoder:
         if frame:
             frames.append(frame)
         trials = self.reducer.trials
-        if trials is not None and trials.has_changes:
+        if trials is not None and trials.pending:
             frames += self.switches()
         return frames
 
@@ -131,14 +137,3 @@ class FrameEncoder:
 
 
 _READ_FIRST = frozenset({FrameKind.KEY, FrameKind.BINDING})
-
-
-def _compiled_or_none(reducer: Reducer, stream: StreamState) -> CompiledEncoder | None:
-    """Return the compiled encoder if it is installed and supports the rules."""
-    if find_spec("numba") is None:
-        return None
-    from thinwire.codec.compiled_encoder import CompiledEncoder
-    from thinwire.codec.kernels.rule_table import is_compilable
-
-    served = is_compilable(reducer.table) and reducer.late_policy == "accept"
-    return CompiledEncoder(reducer, stream) if served else None

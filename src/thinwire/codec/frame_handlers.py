@@ -24,7 +24,7 @@ from thinwire.wire import (
     exact_value,
     varint,
 )
-from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known, unpack
+from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 
 
@@ -35,7 +35,9 @@ def handle_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, ou
     """
     if not is_known(frame.kind):
         return
-    kind, body = frame.kind, decoder_state.body_of(frame)
+    kind, body = frame.kind, frame.sent_body
+    if frame.slot is not None:
+        body = decoder_state.bindings.unpack(frame.slot, body)
     if kind in (FrameKind.DATA, FrameKind.EXCEPTION):
         _data(decoder_state, body, kind == FrameKind.EXCEPTION, out)
     elif kind == FrameKind.PAYLOAD:
@@ -143,12 +145,11 @@ def handle_json_frames(decoder_state: DecoderState, frames: list[bytes], number:
     sequence shows how many frames were decoded. Raises CorruptFrame for a value that its property cannot have; the
     sequence is then after that frame.
     """
-    stream, bindings, decode = decoder_state.stream, decoder_state.bindings, decoder_state.spelling.decode
+    stream, decode = decoder_state.stream, decoder_state.spelling.decode
     cells, wide = stream.cells, stream.cells[WIDE]
     sequence, chain = cells[SEQUENCE], cells[CHAIN]
     plain = FrameKind.JSON | LONG * wide | cells[INCARNATION] << 6
     starts = {plain: 3 + wide, plain | PACKED: 4 + wide}
-    slot, codec = -1, None
     for raw in frames[number:]:
         if not _MAX_HEADER < len(raw) <= MAX_FRAME:
             return
@@ -161,10 +162,7 @@ def handle_json_frames(decoder_state: DecoderState, frames: list[bytes], number:
             return
         try:
             if raw[0] != plain:
-                if raw[1] != slot:
-                    slot = raw[1]
-                    codec = bindings.codec(slot)
-                body = unpack(body, slot, MAX_FRAME) if codec is None else codec.unpack(body, MAX_FRAME)
+                body = decoder_state.bindings.unpack(raw[1], body)
             explicit = decode(body, stream.sources)
         except PeerFault:
             return

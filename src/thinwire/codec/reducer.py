@@ -14,6 +14,7 @@ import numpy.typing as npt
 from thinwire.codec import code_generation, value_encoder
 from thinwire.codec.code_generation import define, picker
 from thinwire.codec.event_admission import Admission, EventPacing, LatePolicy
+from thinwire.codec.kernels.rule_table import build_rule_table
 from thinwire.codec.row_map import RowMap, Source
 from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.rules import Rule, RuleSet
@@ -77,7 +78,11 @@ class Reducer:
         self.row_map = row_map or RowMap()
         self.max_sources = max_sources
         self.late_policy = late_policy
-        self.trials = _create_trials(self.table) if any(rule.auto for rule in rules.rules) else None
+        self.trials: PredictorTrials | None = None
+        if any(rule.auto for rule in rules.rules):
+            from thinwire.codec.predictor_trials import PredictorTrials  # its kernels take half a second to load
+
+            self.trials = PredictorTrials(self.table)
         self.suppressed = 0
         self._admission = Admission(self.schema)
         self._pacing = EventPacing(self.table)
@@ -122,9 +127,9 @@ class Reducer:
     def values(self, partial: PartialEvent) -> dict[int, Any]:
         """Return the plain values of a partial event."""
         values: dict[int, Any] = {}
-        for position, index in enumerate(indexes(partial.mask)):
+        for index, code in zip(indexes(partial.mask), partial.codes, strict=True):
             if partial.exceptions >> index & 1:
-                values[index] = value_of_exact(self.rules.rules[index], partial.codes[position])
+                values[index] = value_of_exact(self.rules.rules[index], code)
             else:
                 values[index] = self._value_readers[index](partial.source)
         return values
@@ -168,7 +173,8 @@ class Reducer:
         """Return the predictor changes that must be sent before the next event."""
         if self.trials is None:
             return []
-        return [Switch(row, self.take_suppressed(row), changes) for row, changes in self.trials.drain()]
+        pending, self.trials.pending = self.trials.pending, []
+        return [Switch(row, self.take_suppressed(row), changes) for row, changes in pending]
 
     def source_state(self, row: int) -> SourceState:
         """Return a source for a key frame or an introduction."""
@@ -239,8 +245,6 @@ class Reducer:
         is_moving = not self.rules.hold and any(rule.encoding is EncodingKind.GEO for rule in self.rules.rules)
         if find_spec("numba") is None or self.rules.custom or is_moving:
             return None
-        from thinwire.codec.kernels.rule_table import build_rule_table
-
         return build_rule_table(self.table)
 
     def _compile(self) -> Callable[..., PartialEvent | Introduction | None]:
@@ -329,13 +333,6 @@ class Reducer:
     def _suppress(self, row: int) -> None:
         self.table.advance(row)
         self.suppressed += 1
-
-
-def _create_trials(table: SourceTable) -> PredictorTrials:
-    """Trials import the compiled kernels, which takes half a second, so only `auto` loads them."""
-    from thinwire.codec.predictor_trials import PredictorTrials
-
-    return PredictorTrials(table)
 
 
 _ENCODING_FUNCTIONS = ("tick_exception", "flag_exception", "float_code", "geo_code", "object_code", "array_code")

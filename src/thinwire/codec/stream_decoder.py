@@ -10,7 +10,7 @@ WAITING ends with a key frame, which the decoder requests (resync="request") or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -177,17 +177,16 @@ class StreamDecoder:
 
     def present(self) -> list[Event]:
         """Return the last event of every known source."""
-        if self.decoder_state is None:
-            return []
-        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
-        return [expander.current(row) for row in expander.known() if has_state(row)]
+        return [state.expander.current(row) for state, row in self._rows_with_state()]
 
     def peek(self) -> list[Event]:
         """Return the predicted next event of every known source, provisional and without bounds."""
-        if self.decoder_state is None:
-            return []
-        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
-        return [expander.predict_next(row) for row in expander.known() if has_state(row)]
+        return [state.expander.predict_next(row) for state, row in self._rows_with_state()]
+
+    def _rows_with_state(self) -> Iterator[tuple[DecoderState, int]]:
+        state = self.decoder_state
+        if state is not None:
+            yield from ((state, row) for row in state.expander.known() if state.has_state(row))
 
     def mark_lost(self, reason: str) -> list[Delivery]:
         """Drop the state because messages are missing. Decoding continues with the next key frame."""

@@ -22,7 +22,6 @@ from thinwire.codec.frame_encoder import FrameEncoder
 from thinwire.codec.row_map import RowMap
 from thinwire.codec.stream_config import Counts, StreamConfig
 from thinwire.codec.suppressed_runs import has_unsent_suppressed, split_runs, take_suppressed_runs
-from thinwire.codec.value_conversion import converter
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
 from thinwire.schema import Schema, is_opaque
@@ -267,7 +266,6 @@ class StreamEncoder:
         self.frame_encoder = FrameEncoder(
             self.reducer, self._stream, self.counts, self._packer, json=json, compiled=self._compiled
         )
-        self._converters = [converter(p) for p in self.schema.wire]
 
     def _round(self, now: float) -> list[bytes]:
         self._last_round = now
@@ -321,10 +319,9 @@ class StreamEncoder:
         return self._watermark if self.validated else int(now * 1000)
 
     def _self_audit(self, event: Mapping[str, Any]) -> bytes:
-        reducer = self.reducer
         flat = flatten(event, self.schema) if self.schema.nested else event
-        row = reducer.row_map.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
-        return self._audit(row, exact_values_of(flat, reducer.rules.rules, self._converters))
+        row = self.reducer.row_map.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
+        return self._audit(row, exact_values_of(flat, self.rules))
 
     def _audit(self, row: int, exacts: Exacts) -> bytes:
         reducer = self.reducer

@@ -1,12 +1,12 @@
 """State of a stream that encoder and decoder share, besides the state of sources.
 
 Scales. A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then
-`v`. The order is computed from the level of the field: a running mean of its codes, in sixteenths, which is equal on
-both sides.
+`v`. The order is the bit length of half the mean code of the field. The level of a field is this mean, a running one in
+sixteenths, which is equal on both sides.
 
 >>> level = 0
 >>> for z in (40, 44, 41, 39): level = adapt(level, z)
->>> order(level)
+>>> (level >> 5).bit_length()
 3
 
 Text tables. A text is sent once and by its index afterwards. Declared enum members are always in the table. Other texts
@@ -43,11 +43,6 @@ def adapt(level: int, code: int) -> int:
     if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
-
-
-def order(level: int) -> int:
-    """Return the order of the next code at a level."""
-    return (level >> 5).bit_length()
 
 
 def to_byte(level: int) -> int:
