@@ -46,7 +46,6 @@ class Bindings:
         self._bound = {binding.slot: binding for binding in bindings}
 
     def active(self) -> list[Binding]:
-        """Return the current bindings."""
         return list(self._bound.values())
 
     def missing(self, slot: int) -> Binding | None:
@@ -123,7 +122,6 @@ class Packer:
             self._choose()
 
     def expire(self, now: float) -> None:
-        """Remove expired bindings."""
         self._bound = {slot: bound for slot, bound in self._bound.items() if now < _end(bound[0])}
         self._choose()
 

@@ -108,7 +108,6 @@ class Expander:
             table.advance(row)
 
     def switch(self, switch: Switch) -> None:
-        """Change predictors of a source."""
         for change in switch.changes:
             self.table.switch(switch.source, change)
 

@@ -53,7 +53,6 @@ class FrameDedup:
         return self._hashes.get(sequence & (DEDUP_FRAMES - 1)) == _hash(frame)
 
     def clear(self) -> None:
-        """Remove all frames."""
         self._hashes.clear()
         self._pending.clear()
         self._frames = self._bytes = 0
@@ -132,7 +131,6 @@ class FrameSequencer:
         return True
 
     def is_duplicate(self, frame: Frame) -> bool:
-        """Check whether the frame is one of the recent frames."""
         return self.is_same_incarnation(frame) and self.dedup.contains(frame.sequence, frame.raw)
 
     def is_outdated(self, key: KeyFrame, incarnation: int) -> bool:

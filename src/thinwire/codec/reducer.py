@@ -125,7 +125,6 @@ class Reducer:
         return skip
 
     def values(self, partial: PartialEvent) -> dict[int, Any]:
-        """Return the plain values of a partial event."""
         values: dict[int, Any] = {}
         for index, code in zip(indexes(partial.mask), partial.codes, strict=True):
             if partial.exceptions >> index & 1:

@@ -105,7 +105,6 @@ class StreamDecoder:
 
     @property
     def include_suppressed(self) -> bool:
-        """Whether suppressed events are delivered."""
         return self._include_suppressed
 
     @include_suppressed.setter

@@ -165,7 +165,6 @@ class StreamEncoder:
         return min(self._next_heartbeat, self._next_key)
 
     def is_due(self, now: float) -> bool:
-        """Check whether a heartbeat or a key frame is due."""
         return now >= self._next_heartbeat or now >= self._next_key
 
     def poll(self, now: float) -> list[bytes]:

@@ -133,7 +133,7 @@ BY_ENCODING: dict[EncodingKind, Callable[[SourceTable, int, Rule, int, Any], Non
 
 def value_reader(table: SourceTable, rule: Rule, index: int) -> Callable[[int], Any]:
     """Return a function from a row to the current value of one property."""
-    lines, names = ["def read_value(row):", *_locate_row(table)], _names(table)
+    lines, names = _begin_reader("read_value(row)", table)
     expression = _expression(index, rule, lines, names)
     code: Callable[[int], Any] = define("read_value", "\n".join([*lines, f"    return {expression}"]), names)
     return code
@@ -154,7 +154,7 @@ def value_of_exact(rule: Rule, exact: Any) -> Any:
 
 def row_reader(rules: RuleSet, table: SourceTable) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
     """Return a generated function from row and dimension values to all values of the event."""
-    lines, names = ["def read_row(row, key):", *_locate_row(table)], _names(table)
+    lines, names = _begin_reader("read_row(row, key)", table)
     dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
     wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
     expressions = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
@@ -163,12 +163,10 @@ def row_reader(rules: RuleSet, table: SourceTable) -> Callable[[int, tuple[Any, 
     return code
 
 
-def _locate_row(table: SourceTable) -> list[str]:
-    return [f"    base = row * {table.width} + {HEADER_CELLS}", "    cells = table.cells"]
-
-
-def _names(table: SourceTable) -> dict[str, Any]:
-    return {"table": table, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
+def _begin_reader(signature: str, table: SourceTable) -> tuple[list[str], dict[str, Any]]:
+    """Return the first lines of a generated function that reads a row, and the names it uses."""
+    lines = [f"def {signature}:", f"    base = row * {table.width} + {HEADER_CELLS}", "    cells = table.cells"]
+    return lines, {"table": table, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
 
 
 def checked_dimensions(schema: Schema, values: Any) -> tuple[Any, ...]:

@@ -46,7 +46,6 @@ class JsonFormat:
         self._openings = [f",{encode_basestring(name)}:" for name in self._indexes]
 
     def encode(self, source: int, skip: int, values: Mapping[int, Any]) -> bytes:
-        """Return the JSON body of the values."""
         parts = [f'{{"@":[{source},{skip}]']
         for index, value in values.items():
             write = _WRITERS.get(value.__class__, _write_any)

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event import EncodingKind, encoding_kinds_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 CEILING = 1 << 40
 """larger codes count as this, so that the mean fits into 64 bits"""
@@ -75,11 +75,9 @@ class TextTable:
         self._next = 0
 
     def index_of(self, text: str) -> int | None:
-        """Return the index of a text, or None."""
         return self._indexes.get(text)
 
     def text(self, index: int) -> str:
-        """Return the text at an index."""
         if index < len(self.members):
             return self.members[index]
         if index - len(self.members) >= len(self._ring):
@@ -143,7 +141,7 @@ class StreamState:
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
-        self.encodings = encoding_kinds_of(schema)
+        self.encodings = tuple(encoding_kind_of(p.kind) for p in schema.wire)
         self.cells = array("q", [0] * (FIRST + len(self.encodings)))
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide
@@ -155,7 +153,6 @@ class StreamState:
 
     @property
     def sources(self) -> int:
-        """Number of sources in the stream."""
         return self.cells[SOURCES]
 
     @sources.setter
