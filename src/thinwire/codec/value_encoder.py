@@ -14,7 +14,7 @@ continued. The kernels have the same gate.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -275,28 +275,31 @@ class ChangeGate:
             return False
         for index, rule in self._watched:
             outside = is_outside(rule, event.get(rule.property.name), flags)
-            if outside or _is_change(self.table, rule, row, index, ticks[index]):
+            if outside or _TRIGGERS[rule.encoding](self.table, rule, row, index, ticks[index]):
                 return False
         return True
 
 
-def _is_change(table: SourceTable, rule: Rule, row: int, index: int, now: Any) -> bool:
-    """Check whether a converted value triggers a frame. The prediction is the last value, because `changes` holds
-    values."""
-    if rule.encoding is EncodingKind.GEO:
-        return _is_far(table, rule, row, now)
-    last = table.last(row, rule.first_slot) if rule.slots else table.objects[index][row]
-    if rule.encoding is EncodingKind.ARRAY:
-        return _is_other_array(rule, last, now)
-    if rule.encoding not in (EncodingKind.TICK, EncodingKind.FLOAT) or ABSENT in (now, last):
-        return bool(now != last)
-    if rule.encoding is EncodingKind.FLOAT:
-        return now != last and not is_within(float_of(now), float_of(last), rule.distance)
-    beyond = not -rule.tolerance <= now - last <= rule.tolerance
-    return beyond or (rule.has_range and not rule.lowest <= now <= rule.highest)
+def _tick(table: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:
+    last = table.last(row, rule.first_slot)
+    if ABSENT in (ticks, last):
+        return ticks != last
+    beyond = not -rule.tolerance <= ticks - last <= rule.tolerance
+    return beyond or (rule.has_range and not rule.lowest <= ticks <= rule.highest)
 
 
-def _is_far(table: SourceTable, rule: Rule, row: int, position: Any) -> bool:
+def _flag(table: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:
+    return ticks != table.last(row, rule.first_slot)
+
+
+def _float(table: SourceTable, rule: Rule, row: int, index: int, bits: int) -> bool:
+    last = table.last(row, rule.first_slot)
+    if bits == last or ABSENT in (bits, last):
+        return bits != last
+    return not is_within(float_of(bits), float_of(last), rule.distance)
+
+
+def _geo(table: SourceTable, rule: Rule, row: int, index: int, position: Any) -> bool:
     north, east = table.last(row, rule.first_slot), table.last(row, rule.first_slot + 1)
     if position is None or north == ABSENT or not position[2]:
         return position is not None or north != ABSENT
@@ -304,7 +307,24 @@ def _is_far(table: SourceTable, rule: Rule, row: int, position: Any) -> bool:
     return not geo.within(up, across, position[0], rule.tolerance)
 
 
-def _is_other_array(rule: Rule, last: Any, array: Any) -> bool:
+def _object(table: SourceTable, rule: Rule, row: int, index: int, value: Any) -> bool:
+    return bool(value != table.objects[index][row])
+
+
+def _array(table: SourceTable, rule: Rule, row: int, index: int, array: Any) -> bool:
+    last = table.objects[index][row]
     if array is None or last is None or not array[1] or len(array[0]) != len(last):
         return array is not None or last is not None
     return any(not -rule.tolerance <= new - old <= rule.tolerance for new, old in zip(array[0], last, strict=True))
+
+
+_TRIGGERS: dict[EncodingKind, Callable[[SourceTable, Rule, int, int, Any], bool]] = {
+    EncodingKind.TICK: _tick,
+    EncodingKind.FLAG: _flag,
+    EncodingKind.FLOAT: _float,
+    EncodingKind.GEO: _geo,
+    EncodingKind.TEXT: _object,
+    EncodingKind.ARRAY: _array,
+    EncodingKind.OPAQUE: _object,
+}
+"""tests whether a value must be sent; the prediction is the last value, because `changes` holds values"""
