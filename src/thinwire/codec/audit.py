@@ -23,7 +23,6 @@ Exacts = tuple[Any, ...]
 
 
 def encode_audit(source: int, skip: int, exacts: Exacts) -> bytes:
-    """Return the body of an audit frame."""
     return varint.write(source) + varint.write(skip) + b"".join(exact_value.encode(value) for value in exacts)
 
 

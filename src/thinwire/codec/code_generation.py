@@ -211,10 +211,8 @@ def _decide_predicted(index: int, rule: Rule, outside: str) -> Iterator[str]:
     yield f"        mask |= {1 << index}"
     yield "        codes.append(code)"
     yield f"        set_value(row, {slot}, x + decode_residual(code, {rule.tolerance}, half))"
-    if rule.property.period:
-        yield f"elif x != {ABSENT}:"
-    else:
-        yield f"elif mode & 15 and x != {ABSENT}:"
+    is_predicted = "" if rule.property.period else "mode & 15 and "
+    yield f"elif {is_predicted}x != {ABSENT}:"
     yield f"    set_value(row, {slot}, x)"
 
 

@@ -42,7 +42,6 @@ class Expander:
         """per row, the ordinal and the values of the last event with values that the state cannot represent"""
 
     def knows(self, row: int) -> bool:
-        """Check whether the state of a source is known."""
         return row < len(self.keys) and self.keys[row] is not None
 
     def expand(self, partial: PartialEvent) -> Event:

@@ -16,6 +16,7 @@ from thinwire.wire import (
     FrameKind,
     PartialEvent,
     StreamState,
+    Switch,
     compact_body,
     exact_value,
     seal,
@@ -72,7 +73,12 @@ class FrameEncoder:
 
     def switches(self) -> list[bytes]:
         """Return the switch frames of predictor changes that are not sent yet."""
-        return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in self.reducer.drain_switches()]
+        trials = self.reducer.trials
+        if trials is None:
+            return []
+        pending, trials.pending = trials.pending, []
+        switches = (Switch(row, self.reducer.take_suppressed(row), changes) for row, changes in pending)
+        return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in switches]
 
     def frame(self, kind: FrameKind, body: bytes, *, chain: int | None = None, packed: bool = False) -> bytes:
         """Return the next frame of the stream.

@@ -100,11 +100,6 @@ class FrameSequencer:
         """The full sequence of the next frame."""
         return self._cells[SEQUENCE]
 
-    @property
-    def check(self) -> int:
-        """The running check after the last frame."""
-        return self._cells[CHAIN]
-
     def restart(self, key: KeyFrame, frame: Frame, check: int) -> None:
         """Continue after a key frame with this running check."""
         self._cells[SEQUENCE] = key.sequence + 1

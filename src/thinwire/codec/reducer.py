@@ -26,7 +26,7 @@ from thinwire.errors import TooManySources
 from thinwire.schema import Event
 from thinwire.schema.event import flatten
 from thinwire.wire import SourceState
-from thinwire.wire.control_frames import MAX_SKIP, Switch
+from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.partial_event import EncodingKind, PartialEvent, indexes
 
 MAX_SOURCES = 1_000_000
@@ -167,13 +167,6 @@ class Reducer:
         if found:
             self.table.by_row()[:, [LATEST, INTERVAL_START]] = ABSENT  # an expander does not store event times
         self._pacing.resume()
-
-    def drain_switches(self) -> list[Switch]:
-        """Return the predictor changes that must be sent before the next event."""
-        if self.trials is None:
-            return []
-        pending, self.trials.pending = self.trials.pending, []
-        return [Switch(row, self.take_suppressed(row), changes) for row, changes in pending]
 
     def source_state(self, row: int) -> SourceState:
         """Return a source for a key frame or an introduction."""

@@ -323,7 +323,5 @@ class StreamEncoder:
         return self._audit(row, exact_values_of(flat, self.rules))
 
     def _audit(self, row: int, exacts: Exacts) -> bytes:
-        reducer = self.reducer
-        return self.frame_encoder.frame(
-            FrameKind.AUDIT, encode_audit(row, reducer.take_suppressed(row), exacts), packed=True
-        )
+        body = encode_audit(row, self.reducer.take_suppressed(row), exacts)
+        return self.frame_encoder.frame(FrameKind.AUDIT, body, packed=True)

@@ -71,7 +71,6 @@ def bits_of(value: float) -> int:
 
 
 def float_of(bits: int) -> float:
-    """Return the double of a bit pattern."""
     value: float = struct.unpack(">d", struct.pack(">q", bits))[0]
     return value
 
@@ -105,7 +104,6 @@ def _check_json(p: Property, value: Any, depth: int) -> None:
 
 
 def opaque_value(blob: bytes) -> Any:
-    """Return the opaque value of its bytes."""
     if blob[:1] == b"\x00":
         return blob[1:]
     try:

@@ -83,7 +83,6 @@ def write_text(text: str, *, deflate: bool = True) -> bytes:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """Return the text at offset `at` and the offset after it."""
     size, at = varint.read(data, at)
     end = at + (size >> 1)
     if end > len(data):

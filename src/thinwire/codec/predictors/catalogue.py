@@ -55,9 +55,6 @@ def names() -> list[str]:
     return sorted([*_SIMPLE, Seasonal.name, *_CUSTOM])
 
 
-_UNKNOWN = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
-
-
 def by_name(name: str, period: int | None = None) -> Predictor:
     """Return a predictor with default gains. Raises ConfigError for an unknown name.
 
@@ -70,7 +67,8 @@ def by_name(name: str, period: int | None = None) -> Predictor:
         try:
             return custom_by_name(name)()
         except UnknownPredictor:
-            raise ConfigError("unknown predictor", predictor=name, known=names(), advice=_UNKNOWN) from None
+            advice = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
+            raise ConfigError("unknown predictor", predictor=name, known=names(), advice=advice) from None
     if period is None:
         raise ConfigError("the seasonal predictor needs the property's period", predictor=name)
     return Seasonal(period)
