@@ -39,9 +39,9 @@ def decode_audit(body: bytes, schema: Schema) -> tuple[int, int, Exacts]:
     return source, skip, tuple(values)
 
 
-def exact_values_of(event: Mapping[str, Any], rules: RuleSet) -> Exacts:
-    """Return the exact values of an event, as they are sent."""
-    return tuple(_exact(rule, event.get(rule.property.name)) for rule in rules.rules)
+def exact_values_of(event: Mapping[str, Any], rules: RuleSet) -> dict[str, Any]:
+    """Return the exact values of an event by property, as they are sent."""
+    return {rule.property.name: _exact(rule, event.get(rule.property.name)) for rule in rules.rules}
 
 
 def measure_errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> dict[str, float]:
@@ -75,7 +75,8 @@ def _distance(rule: Rule, decoded: Any, exact: Any) -> float:
     if decoded is None or true_value is None or not counted:
         return 0.0 if decoded == true_value else math.inf
     if rule.encoding is EncodingKind.GEO:
-        return _geo_distance(decoded, true_value, rule)
+        a, b = (geo.to_ticks(position, rule.property.name) for position in (decoded, true_value))
+        return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])
     if isinstance(true_value, list):
         return _array_distance(rule, decoded, true_value)
     return abs(decoded - true_value) if isinstance(decoded, int | float) else math.inf
@@ -101,8 +102,3 @@ def _array_distance(rule: Rule, decoded: list[float], true_value: list[float]) -
         difference = max((abs(x - y) for x, y in zip(a, b, strict=True)), default=0)
         return float(difference * tick_size(rule.property))
     return max(abs(x - y) for x, y in zip(decoded, true_value, strict=True))
-
-
-def _geo_distance(decoded: Any, true_value: Any, rule: Rule) -> float:
-    a, b = geo.to_ticks(decoded, rule.property.name), geo.to_ticks(true_value, rule.property.name)
-    return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])

@@ -140,11 +140,10 @@ class Reducer:
 
     def continue_from(self, old: Reducer) -> None:
         """Start with the sources of another reducer of the same schema and row map, at its sent values."""
-        pairs = zip(self.rules.rules, old.rules.rules, strict=True)
         copy_rows(self.table, old.table, range(old.table.rows))
         self._pacing.resume()
         self.suppressed = old.suppressed
-        if any(new.bound < former.bound for new, former in pairs):
+        if any(new.bound < former.bound for new, former in zip(self.rules.rules, old.rules.rules, strict=True)):
             self.table.approximate = {row: self.table.ordinal(row) for row in range(self.table.rows)}
 
     def adopt(

@@ -97,7 +97,8 @@ class StreamDecoder:
         self._compiled = compiled
         self._include_suppressed = include_suppressed
         self._dictionaries = dictionaries
-        self._succession = Succession(publisher, self.counts)
+        self.delivered = DeliveredOrdinals()
+        self._succession = Succession(publisher, self.counts, self.delivered)
         self._expects_successor = False
         self._pending: _PendingFrame | None = None
         self._undelivered: list[Delivery] = []
@@ -127,11 +128,6 @@ class StreamDecoder:
     def config_version(self) -> int | None:
         """The version of the publisher's configuration; None before the first key frame."""
         return self.decoder_state.config_version if self.decoder_state is not None else None
-
-    @property
-    def delivered(self) -> DeliveredOrdinals:
-        """The last delivered ordinals of sources whose state was dropped."""
-        return self._succession.delivered
 
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
         """Decode a broker message. `position` is the transport's gapless message number, if it has one.
@@ -220,7 +216,8 @@ class StreamDecoder:
         """Continue from a complete state, such as that of a snapshot. Only before the first key frame."""
         if self.decoder_state is not None:
             raise ValueError("this decoder already has a state; create a new one")
-        self.decoder_state, self._succession.delivered, self.position = decoder_state, delivered, position
+        self.decoder_state, self.position = decoder_state, position
+        self.delivered.update(delivered)
         self.state = State.READY
 
     def _decode_message(self, message: bytes, out: list[Delivery]) -> None:

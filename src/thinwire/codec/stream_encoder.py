@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.codec import Reducer, RuleSet, resolve
-from thinwire.codec.audit import Exacts, encode_audit, exact_values_of
+from thinwire.codec.audit import encode_audit, exact_values_of
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.dictionary_bindings import Packer
 from thinwire.codec.frame_encoder import FrameEncoder
@@ -46,6 +46,7 @@ class StreamEncoder:
     compiled: use compiled kernels if they are available
     over: the rules under which the events were decoded, if they come from a decoder; their bounds add up
     sequence: the sequence of the first frame
+    rules, reducer, frame_encoder: those of the present configuration; `reconfigure` replaces them
     validated: events come from a decoder and need no validation. They may have properties that the schema does not
         have, and a source starts with the ordinal of its first event. The encoder sends no heartbeats or audits of its
         own
@@ -123,7 +124,7 @@ class StreamEncoder:
             self._audit_in -= 1
             if self._audit_in < 0:
                 self._audit_in = self._audit_every - 1
-                frames.append(self._self_audit(event))
+                frames += self._self_audit(event)
         if self.is_due(now):
             frames += self.poll(now)
         return frames
@@ -186,7 +187,10 @@ class StreamEncoder:
             self._next_heartbeat = now + self.config.max_silence
         if now >= self._packer.until:
             self._packer.expire(now)
-        reached = self._reached(now, watermark)
+        if watermark is None:
+            reached = self._watermark if self.validated else int(now * 1000)
+        else:
+            reached = round(watermark * 1000)
         parts = split_runs(take_suppressed_runs(self.reducer.table))
         frames = []
         for number, part in enumerate(parts, start=1):
@@ -199,7 +203,11 @@ class StreamEncoder:
     def audit(self, source: tuple[Any, ...], exacts: Mapping[str, Any]) -> list[bytes]:
         """Return an audit frame with exact values of a source's last event; nothing for an unknown source."""
         row = self.reducer.row_of(source)
-        return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
+        if row is None:
+            return []
+        values = tuple(exacts.get(p.name) for p in self.schema.wire)
+        body = encode_audit(row, self.reducer.take_suppressed(row), values)
+        return [self.frame_encoder.frame(FrameKind.AUDIT, body, packed=True)]
 
     def reconfigure(self, config: StreamConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
         """Change the configuration without a gap: send suppressed runs, then continue from the same state."""
@@ -311,17 +319,6 @@ class StreamEncoder:
         stream.restart(levels, total)
         return raw
 
-    def _reached(self, now: float, watermark: float | None) -> int:
-        """Return the watermark of the next heartbeat in milliseconds."""
-        if watermark is not None:
-            return round(watermark * 1000)
-        return self._watermark if self.validated else int(now * 1000)
-
-    def _self_audit(self, event: Mapping[str, Any]) -> bytes:
+    def _self_audit(self, event: Mapping[str, Any]) -> list[bytes]:
         flat = flatten(event, self.schema) if self.schema.nested else event
-        row = self.reducer.row_map.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
-        return self._audit(row, exact_values_of(flat, self.rules))
-
-    def _audit(self, row: int, exacts: Exacts) -> bytes:
-        body = encode_audit(row, self.reducer.take_suppressed(row), exacts)
-        return self.frame_encoder.frame(FrameKind.AUDIT, body, packed=True)
+        return self.audit(tuple(flat[p.name] for p in self.schema.dimensions), exact_values_of(flat, self.rules))

@@ -39,9 +39,9 @@ class Succession:
     delivered: the last delivered ordinals of sources whose state was dropped
     """
 
-    def __init__(self, publisher: str, counts: Counts) -> None:
+    def __init__(self, publisher: str, counts: Counts, delivered: DeliveredOrdinals) -> None:
         self.publisher = publisher
-        self.delivered = DeliveredOrdinals()
+        self.delivered = delivered
         self._counts = counts
         self._former: dict[Source, tuple[DecoderState, int]] = {}
         """sources that the new sender has not sent yet: the last state that contains them, and their row in it"""
