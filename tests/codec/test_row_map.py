@@ -32,7 +32,9 @@ def test_a_shared_row_map_changes_no_result(walk):
     for one, other in zip(together, alone, strict=True):
         assert one.keys == other.keys
         assert [one.row_of((room,)) for room in "abcdef"] == [other.row_of((room,)) for room in "abcdef"]
-        assert [one.dimensions(row) for row in range(len(one.keys))] == [f'["{key}"]'.encode() for (key,) in other.keys]
+        assert [one.source_state(row).dimensions for row in range(len(one.keys))] == [
+            f'["{key}"]'.encode() for (key,) in other.keys
+        ]
 
 
 def test_equal_sources_keep_the_shared_row_map():

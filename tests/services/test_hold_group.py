@@ -171,6 +171,22 @@ def test_a_class_that_comes_later_begins_where_it_came():
     assert told == [[1000, 1008, 1014], [1008, 1008, 1014]]
 
 
+def test_channels_with_a_position_are_one_group_too():
+    schema = Schema("trucks", [*PRICES, Property("at", "geo")])
+    log, one = Log(schema, publishers=["p1"]), held(0.05)
+    translation = log.translation(hold_group_size=1)
+    translation.open(one)
+    for k, value in enumerate((1000, 1004, 1008, 1009)):
+        log.publish("p1", {**price(k, value), "at": [49.0, 8.0]})
+    log.heartbeat("p1")
+    for stored in log.messages:
+        translation.receive(stored)
+    translation.send_suppressed()
+    reader = Reader(log, one, include_suppressed=False)
+    reader.read(translation.take_messages(LIMIT))
+    assert [round(e["price"] * 100) for e in reader.events] == [1000, 1008]
+
+
 def test_who_is_gone_is_asked_no_more():
     log = Log(PRICES, publishers=["p1"])
     translation = log.translation(min_hold_group=1)

@@ -100,7 +100,7 @@ def chunks() -> Example:
 
 def _with_source(whole: KeyFrame, e: Example) -> KeyFrame:
     """Return the key frame with the current state and scales."""
-    states = tuple(e.publisher.frame_encoder.source_state(row) for row in range(len(whole.sources)))
+    states = tuple(e.publisher.reducer.source_state(row) for row in range(len(whole.sources)))
     levels = e.publisher.frame_encoder.stream.level_bytes()
     e.publisher.frame_encoder.stream.restart(levels, whole.total_sources)
     return whole._replace(sources=states, scales=levels)

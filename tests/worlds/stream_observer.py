@@ -22,6 +22,7 @@ from world_truth import PublishedEvent, PublishedEvents, Source, decimal, distan
 from thinwire.codec import Audit, Delivery, EventsMissed, State, StreamConfig, StreamDecoder, Watermark
 from thinwire.schema import Event, Schema
 from thinwire.wire import FrameKind
+from thinwire.wire.stream_state import CHAIN
 
 SourceKey = tuple[int, Source]
 """incarnation and source"""
@@ -76,7 +77,7 @@ def position_of(decoder: StreamDecoder | None) -> StreamPosition | None:
     if decoder is None or decoder.decoder_state is None or decoder.state is State.WAITING:
         return None
     state = decoder.decoder_state
-    return StreamPosition(state.incarnation, state.sequence, state.sequencer.check)
+    return StreamPosition(state.incarnation, state.sequence, state.stream.cells[CHAIN])
 
 
 @dataclass

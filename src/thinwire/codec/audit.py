@@ -10,7 +10,7 @@ from thinwire.codec import Rule, RuleSet
 from thinwire.codec import geo_distance as geo
 from thinwire.codec.ticks import ABSENT, OFF_GRID
 from thinwire.codec.tolerance_vector import tick_size
-from thinwire.codec.value_conversion import Converter, array_of, converter
+from thinwire.codec.value_conversion import array_of, converter, opaque_bytes
 from thinwire.codec.value_decoder import value_of_exact
 from thinwire.codec.value_encoder import check_kind, encode_exact_value
 from thinwire.errors import CorruptFrame, EventRejected
@@ -23,7 +23,6 @@ Exacts = tuple[Any, ...]
 
 
 def encode_audit(source: int, skip: int, exacts: Exacts) -> bytes:
-    """Return the body of an audit frame."""
     return varint.write(source) + varint.write(skip) + b"".join(exact_value.encode(value) for value in exacts)
 
 
@@ -40,11 +39,9 @@ def decode_audit(body: bytes, schema: Schema) -> tuple[int, int, Exacts]:
     return source, skip, tuple(values)
 
 
-def exact_values_of(event: Mapping[str, Any], rules: tuple[Rule, ...], converters: list[Converter]) -> Exacts:
-    """Return the exact values of an event, as they are sent."""
-    return tuple(
-        _exact(rule, event.get(rule.property.name), convert) for rule, convert in zip(rules, converters, strict=True)
-    )
+def exact_values_of(event: Mapping[str, Any], rules: RuleSet) -> dict[str, Any]:
+    """Return the exact values of an event by property, as they are sent."""
+    return {rule.property.name: _exact(rule, event.get(rule.property.name)) for rule in rules.rules}
 
 
 def measure_errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> dict[str, float]:
@@ -60,16 +57,13 @@ def measure_errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> 
     return found
 
 
-def _exact(rule: Rule, value: Any, convert: Converter) -> Any:
-    if value is None or rule.encoding is EncodingKind.TEXT:
+def _exact(rule: Rule, value: Any) -> Any:
+    if value is None or rule.encoding in (EncodingKind.TEXT, EncodingKind.FLAG):
         return value
-    ticks = convert(value)
     if rule.encoding is EncodingKind.OPAQUE:
-        return ticks
-    if rule.encoding is EncodingKind.FLAG:
-        return value
+        return opaque_bytes(rule.property, value)
     if rule.encoding is EncodingKind.TICK:
-        return encode_exact_value(ticks, value)
+        return encode_exact_value(converter(rule.property)(value), value)
     return [float(item) for item in value] if isinstance(value, list | tuple) else float(value)
 
 
@@ -81,7 +75,8 @@ def _distance(rule: Rule, decoded: Any, exact: Any) -> float:
     if decoded is None or true_value is None or not counted:
         return 0.0 if decoded == true_value else math.inf
     if rule.encoding is EncodingKind.GEO:
-        return _geo_distance(decoded, true_value, rule)
+        a, b = (geo.to_ticks(position, rule.property.name) for position in (decoded, true_value))
+        return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])
     if isinstance(true_value, list):
         return _array_distance(rule, decoded, true_value)
     return abs(decoded - true_value) if isinstance(decoded, int | float) else math.inf
@@ -107,8 +102,3 @@ def _array_distance(rule: Rule, decoded: list[float], true_value: list[float]) -
         difference = max((abs(x - y) for x, y in zip(a, b, strict=True)), default=0)
         return float(difference * tick_size(rule.property))
     return max(abs(x - y) for x, y in zip(decoded, true_value, strict=True))
-
-
-def _geo_distance(decoded: Any, true_value: Any, rule: Rule) -> float:
-    a, b = geo.to_ticks(decoded, rule.property.name), geo.to_ticks(true_value, rule.property.name)
-    return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])

@@ -132,7 +132,6 @@ class _Run:
         counts.events += end - first
         counts.frames += len(sent)
         counts.data_bytes += size
-        reducer.sent += len(sent)
         reducer.suppressed += end - first - len(sent)
         if size:
             self.parts.append(EncodedFrames(self.out[:size].tobytes(), sent, first + sending))

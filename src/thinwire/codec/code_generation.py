@@ -70,12 +70,12 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, va
         ]
     lines += ["    if row is None:", f"        return introduce(key, ticks, event{extra})"]
     if late_check:
-        lines.append("    check_time(row, ticks)")
+        lines.append("    check_time(row, ticks, key)")
     if rules.changes:
         flags = ", flags" if validated else ""
-        lines += [f"    if suppress_unchanged(row, ticks, event{flags}):", "        return None"]
+        lines += [f"    if is_unchanged(row, ticks, event{flags}):", "        return suppress(row)"]
     if rules.min_interval:
-        lines += ["    if suppress_too_soon(row, ticks):", "        return None"]
+        lines += ["    if is_too_soon(row, ticks):", "        return suppress(row)"]
     lines += [
         f"    base = row * {width} + {HEADER_CELLS}",
         "    cells = table.cells",
@@ -211,10 +211,8 @@ def _decide_predicted(index: int, rule: Rule, outside: str) -> Iterator[str]:
     yield f"        mask |= {1 << index}"
     yield "        codes.append(code)"
     yield f"        set_value(row, {slot}, x + decode_residual(code, {rule.tolerance}, half))"
-    if rule.property.period:
-        yield f"elif x != {ABSENT}:"
-    else:
-        yield f"elif mode & 15 and x != {ABSENT}:"
+    is_predicted = "" if rule.property.period else "mode & 15 and "
+    yield f"elif {is_predicted}x != {ABSENT}:"
     yield f"    set_value(row, {slot}, x)"
 
 

@@ -82,7 +82,6 @@ class CompiledEncoder:
         if not end:
             self.reducer.suppressed += 1
             return b""
-        self.reducer.sent += 1
         return bytes(self._frame[:end])
 
     def pack(self, events: Sequence[Mapping[str, Any]], first: int) -> int:
@@ -109,7 +108,6 @@ class CompiledEncoder:
             if after != at:
                 frames.append((number, bytes(packed.frames[at:after])))
                 at = after
-        self.reducer.sent += len(frames)
         self.reducer.suppressed += end - first - len(frames)
         return end, frames
 

@@ -52,8 +52,7 @@ def _encode_regular(
             numbers, frames = [at + number for number, _ in found], [frame for _, frame in found]
             encoder.counts.add_all_data(frames)
             yield Frames(numbers, frames, data=True)
-        if encoder.frame_encoder.reducer.trials is not None:
-            yield from _frames_of(at + end - 1, encoder.frame_encoder.switches())
+        yield from _frames_of(at + end - 1, encoder.frame_encoder.switches())
         if end == done:
             end += yield from _publish_one(encoder, events, at + done, now)
         done = end

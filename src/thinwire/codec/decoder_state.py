@@ -10,8 +10,8 @@ from thinwire.codec import Expander
 from thinwire.codec.deliveries import ChangedEvents, Delivery
 from thinwire.codec.dictionary_bindings import Bindings, FindDictionary, no_dictionaries
 from thinwire.codec.frame_sequencer import FrameSequencer
+from thinwire.codec.kernels.rule_table import is_compilable
 from thinwire.codec.row_map import Source
-from thinwire.codec.rules import RuleSet
 from thinwire.codec.rules import decode as decode_rules
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event, Schema, is_opaque
@@ -49,10 +49,16 @@ class DecoderState:
         self.incarnation = key.incarnation
         self.config_version = key.config_version
         self.fingerprint = key.fingerprint
-        self.expander = Expander(decode_rules(key.rules, schema), publisher, key.incarnation)
+        self.schema = schema
+        self.rules = decode_rules(key.rules, schema)
+        self.expander = Expander(self.rules, publisher, key.incarnation)
         self.stream = StreamState(schema, incarnation=key.incarnation, wide=wide)
         self.sequencer = FrameSequencer(self.stream)
-        self.compiled = _compiled_or_none(self.expander, self.stream) if compiled else None
+        self.compiled: CompiledDecoder | None = None
+        if compiled and is_compilable(self.expander.table) and find_spec("numba") is not None:
+            from thinwire.codec.compiled_decoder import CompiledDecoder  # numba takes half a second to load
+
+            self.compiled = CompiledDecoder(self.expander, self.stream)
         self.spelling = JsonFormat(schema)
         self._watched: Collection[str] = ()
 
@@ -60,16 +66,6 @@ class DecoderState:
     def sequence(self) -> int:
         """The full sequence of the next frame."""
         return self.sequencer.sequence
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of the publisher's events."""
-        return self.expander.rules.schema
-
-    @property
-    def rules(self) -> RuleSet:
-        """The rules under which the publisher sends values."""
-        return self.expander.rules
 
     @property
     def is_complete(self) -> bool:
@@ -113,7 +109,7 @@ class DecoderState:
 
     def restart(self, key: KeyFrame, frame: Frame, check: int) -> None:
         """Adopt position, running check and scales of a key frame."""
-        self.bindings.clear()
+        self.bindings.restore(())
         self.stream.restart(key.scales, key.total_sources)
         self.sequencer.restart(key, frame, check)
         self.expander.reserve(key.first + len(key.sources))
@@ -125,10 +121,6 @@ class DecoderState:
         if len(raw) < 5 or not raw[1] or not raw[0] & PACKED:
             return None
         return self.bindings.missing(raw[1]) if self.sequencer.is_next(read(raw)) else None
-
-    def body_of(self, frame: Frame) -> bytes:
-        """Return the unpacked body of an accepted frame."""
-        return self.bindings.unpack(frame) if frame.slot else frame.body
 
     def has_state(self, row: int) -> bool:
         """Check whether the state contains the last event of a source. Payloads are not stored."""
@@ -158,13 +150,3 @@ class DecoderState:
         if compiled is not None and not moves:
             compiled.advance_constant(row, count)
         return []
-
-
-def _compiled_or_none(expander: Expander, stream: StreamState) -> CompiledDecoder | None:
-    """Return the compiled decoder if it is installed and supports the rules."""
-    if find_spec("numba") is None:
-        return None
-    from thinwire.codec.compiled_decoder import CompiledDecoder
-    from thinwire.codec.kernels.rule_table import is_compilable
-
-    return CompiledDecoder(expander, stream) if is_compilable(expander.table) else None

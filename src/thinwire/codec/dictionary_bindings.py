@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, UnknownDictionary
-from thinwire.wire import Binding, Frame
-from thinwire.wire.frame import MAX_FRAME, pack
+from thinwire.wire import Binding
+from thinwire.wire.frame import DEFLATE_SLOT, MAX_FRAME, inflate, pack
 
 MAX_SLOT = 255
 MAX_EXPIRY = (1 << 63) - 1
@@ -40,16 +40,12 @@ class Bindings:
         """Bind a slot, replacing its previous binding."""
         self._bound[binding.slot] = binding
 
-    def clear(self) -> None:
-        """Remove all bindings at a key frame. Codecs are costly and usually bound again at once, so they stay."""
-        self._bound.clear()
-
     def restore(self, bindings: Iterable[Binding]) -> None:
-        """Replace all bindings by those of a snapshot."""
+        """Replace all bindings: by those of a snapshot, or by none at a key frame. Codecs are costly and usually bound
+        again at once, so they stay."""
         self._bound = {binding.slot: binding for binding in bindings}
 
     def active(self) -> list[Binding]:
-        """Return the current bindings."""
         return list(self._bound.values())
 
     def missing(self, slot: int) -> Binding | None:
@@ -57,21 +53,17 @@ class Bindings:
         binding = self._bound.get(slot)
         return binding if binding is not None and self._codec(binding) is None else None
 
-    def codec(self, slot: int) -> Codec | None:
-        """Return the codec of a slot, or None if the slot is unbound or its dictionary is not available yet."""
+    def unpack(self, slot: int, body: bytes) -> bytes:
+        """Return the body that was packed for a slot. Raises UnknownDictionary."""
+        if slot == DEFLATE_SLOT:
+            return inflate(body, MAX_FRAME)
         binding = self._bound.get(slot)
-        return self._codec(binding) if binding is not None else None
-
-    def unpack(self, frame: Frame) -> bytes:
-        """Return the unpacked body of a frame. Raises UnknownDictionary."""
-        assert frame.slot is not None
-        binding = self._bound.get(frame.slot)
         if binding is None:
-            raise UnknownDictionary("the slot is not bound", slot=frame.slot)
+            raise UnknownDictionary("the slot is not bound", slot=slot)
         codec = self._codec(binding)
         if codec is None:
-            raise UnknownDictionary(slot=frame.slot, hash=binding.hash.hex())
-        return codec.unpack(frame.sent_body, MAX_FRAME)
+            raise UnknownDictionary(slot=slot, hash=binding.hash.hex())
+        return codec.unpack(body, MAX_FRAME)
 
     def _codec(self, binding: Binding) -> Codec | None:
         codec = self._codecs.get(binding.hash)
@@ -130,7 +122,6 @@ class Packer:
             self._choose()
 
     def expire(self, now: float) -> None:
-        """Remove expired bindings."""
         self._bound = {slot: bound for slot, bound in self._bound.items() if now < _end(bound[0])}
         self._choose()
 

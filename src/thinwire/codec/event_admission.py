@@ -133,21 +133,21 @@ class EventPacing:
             raise LateEvent(property=p.name, source=source, time=restore(now), latest=restore(self.table.cells[latest]))
         self.table.cells[latest] = now
 
-    def suppress(self, row: int, ticks: tuple[Any, ...]) -> bool:
-        """Suppress an event within `min_interval` of the last sent one, unless it is urgent. Return whether it did.
+    def is_too_soon(self, row: int, ticks: tuple[Any, ...]) -> bool:
+        """Check whether an event is within `min_interval` of the last sent one and not urgent.
 
-        A clock that was set back by more than the interval starts a new interval.
+        Otherwise it starts a new interval, as does a clock that was set back by more than the interval.
         """
         now = self._instant(ticks)
         if now is None:
             return False
         cells, interval_start = self.table.cells, row * self.table.width + INTERVAL_START
         elapsed = now - cells[interval_start]
-        if not -self.table.rules.min_interval < elapsed < self.table.rules.min_interval or self._is_urgent(row, ticks):
-            cells[interval_start] = now
-            return False
-        self.table.advance(row)
-        return True
+        interval = self.table.rules.min_interval
+        if -interval < elapsed < interval and not self._is_urgent(row, ticks):
+            return True
+        cells[interval_start] = now
+        return False
 
     def _is_urgent(self, row: int, ticks: tuple[Any, ...]) -> bool:
         """Check for values that `min_interval` must not delay: status, flags, texts, absence, values out of range. The
@@ -165,9 +165,7 @@ class EventPacing:
         last = self.table.last(row, rule.first_slot)
         if rule.encoding is EncodingKind.GEO:
             return (now is None) != (last == ABSENT)
-        if rule.encoding is EncodingKind.FLAG or rule.property.domain in NEVER_TOLERANT:
-            return bool(now != last)
-        if ABSENT in (now, last):
+        if rule.encoding is EncodingKind.FLAG or rule.property.domain in NEVER_TOLERANT or ABSENT in (now, last):
             return bool(now != last)
         return rule.encoding is EncodingKind.TICK and not rule.lowest <= now <= rule.highest
 

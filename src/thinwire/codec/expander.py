@@ -42,28 +42,18 @@ class Expander:
         """per row, the ordinal and the values of the last event with values that the state cannot represent"""
 
     def knows(self, row: int) -> bool:
-        """Check whether the state of a source is known."""
         return row < len(self.keys) and self.keys[row] is not None
 
-    def expand(self, partial: PartialEvent) -> list[Event]:
-        """Return the events of a partial event: the suppressed ones before it, then its own."""
-        before = self.table.ordinal(partial.source)
-        try:
-            return self._expand(partial)
-        except CorruptFrame:
-            self._reset_ordinal(partial.source, before)
-            raise
-
-    def _expand(self, partial: PartialEvent) -> list[Event]:
+    def expand(self, partial: PartialEvent) -> Event:
+        """Return the event of a partial event. The suppressed events before it must have been expanded."""
         row = partial.source
-        events = self.expand_suppressed(row, partial.skip) if partial.skip else []
         exact_values: Exacts = ()
-        mask, exceptional = partial.mask, partial.exceptions
+        mask, rest, exceptional = partial.mask, partial.mask, partial.exceptions
         rules, table = self.rules.rules, self.table
         moving = table.moving[row]
         for code in partial.codes:
-            low = mask & -mask
-            mask ^= low
+            low = rest & -rest
+            rest ^= low
             index = low.bit_length() - 1
             rule = rules[index]
             if low & exceptional:
@@ -73,31 +63,29 @@ class Expander:
                 value_decoder.apply_held(table, row, rule, code)
             else:
                 value_decoder.BY_ENCODING[rule.encoding](table, row, rule, index, code)
-        table.advance(row, partial.mask)
-        events.append(self._restore_event(row, exact_values))
-        return events
+        return self._complete(row, mask, exact_values)
 
     def expand_values(self, row: int, values: Mapping[int, Any]) -> Event:
         """Return the next event of a source from plain values of its changed properties."""
-        table, setters = self.table, self._value_setters
-        before = table.ordinal(row)
+        setters = self._value_setters
         mask = 0
         exact_values: Exacts = ()
+        for index, value in values.items():
+            mask |= 1 << index
+            exact = setters[index](row, value)
+            if exact is not None:
+                exact_values += ((index, exact),)
+        return self._complete(row, mask, exact_values)
+
+    def _complete(self, row: int, mask: int, exact_values: Exacts) -> Event:
+        """Complete the next event of a source, of which the properties in `mask` are set."""
+        table = self.table
+        table.advance(row, mask)
         try:
-            for index, value in values.items():
-                mask |= 1 << index
-                exact = setters[index](row, value)
-                if exact is not None:
-                    exact_values += ((index, exact),)
-            table.advance(row, mask)
             return self._restore_event(row, exact_values)
         except CorruptFrame:
-            self._reset_ordinal(row, before)
+            table.cells[row * table.width] -= 1  # an event that is not returned must not count as delivered
             raise
-
-    def _reset_ordinal(self, row: int, ordinal: int) -> None:
-        """Reset the ordinal after an error. Events that were not returned must not count as delivered."""
-        self.table.cells[row * self.table.width] = ordinal
 
     def expand_suppressed(self, row: int, skip: int) -> list[Event]:
         """Advance a source by suppressed events and return them."""
@@ -119,7 +107,6 @@ class Expander:
             table.advance(row)
 
     def switch(self, switch: Switch) -> None:
-        """Change predictors of a source."""
         for change in switch.changes:
             self.table.switch(switch.source, change)
 
@@ -150,7 +137,7 @@ class Expander:
         for row in range(self.table.rows):
             self.table.cells[row * self.table.width] = 0
 
-    def first_event(self, row: int, exact_values: tuple[tuple[int, Any], ...]) -> Event:
+    def first_event(self, row: int, exact_values: Exacts) -> Event:
         """Return the first event of a source after its introduction."""
         try:
             for index, exact in exact_values:
@@ -207,7 +194,7 @@ class Expander:
         for index, exact in exact_values:
             p = self.rules.rules[index].property
             value = value_of_exact(self.rules.rules[index], exact)
-            self._put(values, p.name, value)
+            _put(values, p.name, value)
             flags += (p.name,) * outside(p, value)
         metadata = self.event_metadata[2 * row + virtual]
         assert metadata is not None
@@ -224,17 +211,17 @@ class Expander:
             self._exact_values[row] = (self.table.ordinal(row), exact_values)
         return self._event(row, exact_values)
 
-    def _put(self, values: dict[str, Any], path: str, value: Any) -> None:
-        target = values
-        *objects, leaf = path.split(".")
-        for name in objects:
-            target = target[name]
-        target[leaf] = value
-
     @cached_property
     def _value_setters(self) -> list[ValueSetter]:
         """Functions that store a plain value of a property in a row; created for the JSON format only."""
         return [value_setter(self.table, rule, index) for index, rule in enumerate(self.rules.rules)]
+
+
+def _put(values: dict[str, Any], path: str, value: Any) -> None:
+    *objects, leaf = path.split(".")
+    for name in objects:
+        values = values[name]
+    values[leaf] = value
 
 
 def _check_skip(skip: int) -> None:

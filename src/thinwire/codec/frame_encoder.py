@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.codec import Introduction, Reducer
 from thinwire.codec.dictionary_bindings import Packer
-from thinwire.codec.row_snapshot import snapshot_row
+from thinwire.codec.kernels.rule_table import is_compilable
 from thinwire.codec.source_table import count_payload
 from thinwire.codec.stream_config import Counts
 from thinwire.schema.event import flatten
 from thinwire.wire import (
     FrameKind,
     PartialEvent,
-    SourceState,
     StreamState,
+    Switch,
     compact_body,
     exact_value,
     seal,
@@ -45,7 +45,12 @@ class FrameEncoder:
         self.packer = packer
         self.json = json
         self._spelling = JsonFormat(reducer.schema)
-        self.compiled = _compiled_or_none(reducer, stream) if compiled and not json else None
+        self.compiled: CompiledEncoder | None = None
+        is_regular = not json and reducer.late_policy == "accept" and is_compilable(reducer.table)
+        if compiled and is_regular and find_spec("numba") is not None:
+            from thinwire.codec.compiled_encoder import CompiledEncoder  # numba takes half a second to load
+
+            self.compiled = CompiledEncoder(reducer, stream)
         self._nested = reducer.schema.nested and not reducer.validated
         self._reduce = reducer.reduce_decoded if reducer.validated else reducer.reduce_flat
 
@@ -62,13 +67,18 @@ class FrameEncoder:
         if frame:
             frames.append(frame)
         trials = self.reducer.trials
-        if trials is not None and trials.has_changes:
+        if trials is not None and trials.pending:
             frames += self.switches()
         return frames
 
     def switches(self) -> list[bytes]:
         """Return the switch frames of predictor changes that are not sent yet."""
-        return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in self.reducer.drain_switches()]
+        trials = self.reducer.trials
+        if trials is None:
+            return []
+        pending, trials.pending = trials.pending, []
+        switches = (Switch(row, self.reducer.take_suppressed(row), changes) for row, changes in pending)
+        return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in switches]
 
     def frame(self, kind: FrameKind, body: bytes, *, chain: int | None = None, packed: bool = False) -> bytes:
         """Return the next frame of the stream.
@@ -105,12 +115,6 @@ class FrameEncoder:
         self.stream.cells[VALUES] += 1
         return self.frame(FrameKind.PAYLOAD, payload, packed=True)
 
-    def source_state(self, row: int) -> SourceState:
-        """Return a source for a key frame, and mark its suppressed events as sent."""
-        table = self.reducer.table
-        self.reducer.take_suppressed(row)
-        return SourceState(self.reducer.dimensions(row), table.ordinal(row), snapshot_row(table, row))
-
     def _encode_scalar(self, event: Mapping[str, Any]) -> bytes:
         reduced = self._reduce(event)
         if self.compiled is not None:
@@ -127,27 +131,15 @@ class FrameEncoder:
             values = self.reducer.values(partial)
             return self.frame(FrameKind.JSON, self._spelling.encode(partial.source, partial.skip, values))
         kind = FrameKind.EXCEPTION if partial.exceptions else FrameKind.DATA
-        return self.frame(kind, compact_body.encode(partial, self.stream))
+        return self.frame(kind, compact_body.encode(partial, self.stream, deflate_texts=not self.packer.is_active))
 
     def _introduce(self, introduction: Introduction) -> bytes:
         self.stream.sources += 1
         self.stream.cells[VALUES] += len(self.stream.encodings)
-        state = SourceState(introduction.dimensions, introduction.ordinal, introduction.state)
-        parts = [state.encode()]
+        parts = [introduction.state.encode()]
         for index, value in introduction.exceptions:
             parts += (varint.write(index), exact_value.encode(value))
         return self.frame(FrameKind.INTRODUCTION, b"".join(parts), packed=True)
 
 
 _READ_FIRST = frozenset({FrameKind.KEY, FrameKind.BINDING})
-
-
-def _compiled_or_none(reducer: Reducer, stream: StreamState) -> CompiledEncoder | None:
-    """Return the compiled encoder if it is installed and supports the rules."""
-    if find_spec("numba") is None:
-        return None
-    from thinwire.codec.compiled_encoder import CompiledEncoder
-    from thinwire.codec.kernels.rule_table import is_compilable
-
-    served = is_compilable(reducer.table) and reducer.late_policy == "accept"
-    return CompiledEncoder(reducer, stream) if served else None

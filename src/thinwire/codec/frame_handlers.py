@@ -9,7 +9,6 @@ from thinwire.codec.audit import decode_audit, measure_errors
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.deliveries import Audit, Delivery, Watermark
 from thinwire.codec.source_table import PAYLOAD_STATE, count_payload
-from thinwire.codec.value_encoder import check_kind
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event
 from thinwire.schema.schema import PAYLOAD
@@ -25,7 +24,7 @@ from thinwire.wire import (
     exact_value,
     varint,
 )
-from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known, unpack
+from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 
 
@@ -36,13 +35,15 @@ def handle_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, ou
     """
     if not is_known(frame.kind):
         return
-    kind, body = frame.kind, decoder_state.body_of(frame)
+    kind, body = frame.kind, frame.sent_body
+    if frame.slot is not None:
+        body = decoder_state.bindings.unpack(frame.slot, body)
     if kind in (FrameKind.DATA, FrameKind.EXCEPTION):
         _data(decoder_state, body, kind == FrameKind.EXCEPTION, out)
     elif kind == FrameKind.PAYLOAD:
         _payload(decoder_state, body, out)
     elif kind == FrameKind.JSON:
-        _json(decoder_state, body, out)
+        _apply_values(decoder_state, decoder_state.spelling.decode(body, decoder_state.stream.sources), out)
     elif kind == FrameKind.INTRODUCTION:
         _introduction(decoder_state, body, max_sources, out)
     elif kind == FrameKind.HEARTBEAT:
@@ -75,11 +76,7 @@ def _data(decoder_state: DecoderState, body: bytes, exceptional: bool, out: list
     partial = compact_body.decode(body, exceptional, decoder_state.stream)
     if decoder_state.expander.knows(partial.source):
         out += decoder_state.expand_suppressed(partial.source, partial.skip)
-        out += decoder_state.expander.expand(partial._replace(skip=0))
-
-
-def _json(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
-    _apply_values(decoder_state, decoder_state.spelling.decode(body, decoder_state.stream.sources), out)
+        out.append(decoder_state.expander.expand(partial))
 
 
 def _apply_values(decoder_state: DecoderState, explicit: ExplicitValues, out: list[Delivery]) -> None:
@@ -100,7 +97,6 @@ def _introduction(decoder_state: DecoderState, body: bytes, max_sources: int, ou
         value, at = exact_value.decode(body, at)
         if index >= len(expander.rules.rules):
             raise CorruptFrame("value of an unknown property", index=index)
-        check_kind(expander.rules.rules[index], value)
         exact_values.append((index, value))
     row = stream.sources
     if row >= max_sources:
@@ -149,12 +145,11 @@ def handle_json_frames(decoder_state: DecoderState, frames: list[bytes], number:
     sequence shows how many frames were decoded. Raises CorruptFrame for a value that its property cannot have; the
     sequence is then after that frame.
     """
-    stream, bindings, decode = decoder_state.stream, decoder_state.bindings, decoder_state.spelling.decode
+    stream, decode = decoder_state.stream, decoder_state.spelling.decode
     cells, wide = stream.cells, stream.cells[WIDE]
     sequence, chain = cells[SEQUENCE], cells[CHAIN]
     plain = FrameKind.JSON | LONG * wide | cells[INCARNATION] << 6
     starts = {plain: 3 + wide, plain | PACKED: 4 + wide}
-    slot, codec = -1, None
     for raw in frames[number:]:
         if not _MAX_HEADER < len(raw) <= MAX_FRAME:
             return
@@ -167,10 +162,7 @@ def handle_json_frames(decoder_state: DecoderState, frames: list[bytes], number:
             return
         try:
             if raw[0] != plain:
-                if raw[1] != slot:
-                    slot = raw[1]
-                    codec = bindings.codec(slot)
-                body = unpack(body, slot, MAX_FRAME) if codec is None else codec.unpack(body, MAX_FRAME)
+                body = decoder_state.bindings.unpack(raw[1], body)
             explicit = decode(body, stream.sources)
         except PeerFault:
             return

@@ -53,7 +53,6 @@ class FrameDedup:
         return self._hashes.get(sequence & (DEDUP_FRAMES - 1)) == _hash(frame)
 
     def clear(self) -> None:
-        """Remove all frames."""
         self._hashes.clear()
         self._pending.clear()
         self._frames = self._bytes = 0
@@ -101,11 +100,6 @@ class FrameSequencer:
         """The full sequence of the next frame."""
         return self._cells[SEQUENCE]
 
-    @property
-    def check(self) -> int:
-        """The running check after the last frame."""
-        return self._cells[CHAIN]
-
     def restart(self, key: KeyFrame, frame: Frame, check: int) -> None:
         """Continue after a key frame with this running check."""
         self._cells[SEQUENCE] = key.sequence + 1
@@ -119,13 +113,12 @@ class FrameSequencer:
 
     def is_next(self, frame: Frame) -> bool:
         """Check incarnation, sequence and running check of a frame, without advancing."""
-        return self._is_next(frame, frame.chain_after(self._cells[CHAIN]))
+        return self._check_after(frame) is not None
 
     def accept(self, frame: Frame) -> bool:
         """Advance past a frame if it is the next one. Return whether it is."""
-        cells = self._cells
-        check = frame.chain_after(cells[CHAIN])
-        if not self._is_next(frame, check):
+        cells, check = self._cells, self._check_after(frame)
+        if check is None:
             return False
         self.dedup.add(cells[SEQUENCE], frame.raw)
         cells[SEQUENCE] += 1
@@ -133,18 +126,18 @@ class FrameSequencer:
         return True
 
     def is_duplicate(self, frame: Frame) -> bool:
-        """Check whether the frame is one of the recent frames."""
         return self.is_same_incarnation(frame) and self.dedup.contains(frame.sequence, frame.raw)
 
     def is_outdated(self, key: KeyFrame, incarnation: int) -> bool:
         """Check whether a key frame was sent before the current position in `incarnation`."""
-        if key.incarnation != incarnation:
-            return key.incarnation < incarnation
-        return key.sequence < self.sequence
+        return (key.incarnation, key.sequence) < (incarnation, self.sequence)
 
-    def _is_next(self, frame: Frame, check: int) -> bool:
+    def _check_after(self, frame: Frame) -> int | None:
+        """Return the running check after a frame, or None if it is not the next one."""
+        check = frame.chain_after(self._cells[CHAIN])
         low = self._cells[SEQUENCE] & (0xFFFF if self._cells[WIDE] else 0xFF)
-        return self.is_same_incarnation(frame) and frame.sequence == low and check & 0xFF == frame.check
+        is_next = self.is_same_incarnation(frame) and frame.sequence == low and check & 0xFF == frame.check
+        return check if is_next else None
 
 
 def check_key_frame(frame: Frame, max_sources: int) -> tuple[KeyFrame, int]:

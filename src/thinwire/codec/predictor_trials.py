@@ -19,7 +19,6 @@ from thinwire.codec.predictors.catalogue import candidates
 from thinwire.codec.source_table import COEFFICIENTS, DUE, FILLED, HEADER_CELLS, MODE, SLOT_CELLS, TRIAL, SourceTable
 from thinwire.codec.ticks import UNSET
 from thinwire.wire.control_frames import PredictorChange
-from thinwire.wire.partial_event import EncodingKind
 
 BLOCK = 64
 POOL = 1_024
@@ -29,26 +28,23 @@ MARGIN = 96
 
 
 class PredictorTrials:
-    """Predictor trials of one stream encoder."""
+    """Predictor trials of one stream encoder, for rules of which at least one is `auto`."""
 
     def __init__(self, table: SourceTable) -> None:
         self.table = table
-        self.auto = [
-            (i, rule) for i, rule in enumerate(table.rules.rules) if rule.auto and rule.encoding is EncodingKind.TICK
-        ]
-        self.blocks = np.zeros((POOL, BLOCK, max(1, len(self.auto))), dtype=np.int64)
+        self.auto = [(i, rule) for i, rule in enumerate(table.rules.rules) if rule.auto]
+        self.blocks = np.zeros((POOL, BLOCK, len(self.auto)), dtype=np.int64)
         self._free = list(range(POOL - 1, -1, -1))
         self._seasons: dict[int, Any] = {}
-        self._pick = itemgetter(*(i for i, _ in self.auto)) if self.auto else None
+        self._pick = itemgetter(*(i for i, _ in self.auto))
         self._candidates = np.array(candidates(), dtype=np.int64)
-        self._limits = np.array([(rule.tolerance, rule.half) for _, rule in self.auto], dtype=np.int64).reshape(-1, 2)
+        self._limits = np.array([(rule.tolerance, rule.half) for _, rule in self.auto], dtype=np.int64)
         self._periods = np.array([rule.property.period or 0 for _, rule in self.auto], dtype=np.int64)
-        self._pending: list[tuple[int, tuple[PredictorChange, ...]]] = []
+        self.pending: list[tuple[int, tuple[PredictorChange, ...]]] = []
+        """row and changes that are not sent yet"""
 
     def add_event(self, row: int, ticks: tuple[Any, ...]) -> None:
         """Add an event of a source whose trial is due or running."""
-        if self._pick is None:
-            return
         cells, start = self.table.cells, row * self.table.width
         trial, filled = cells[start + TRIAL], cells[start + FILLED]
         if trial:
@@ -63,16 +59,6 @@ class PredictorTrials:
             self._begin(row)
         elif cells[start + FILLED] == BLOCK:
             self._finish(row)
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether there are changes that are not sent yet."""
-        return bool(self._pending)
-
-    def drain(self) -> list[tuple[int, tuple[PredictorChange, ...]]]:
-        """Return row and changes has_changes since the last call."""
-        pending, self._pending = self._pending, []
-        return pending
 
     def _begin(self, row: int) -> None:
         cells, start = self.table.cells, row * self.table.width
@@ -105,7 +91,7 @@ class PredictorTrials:
             for change in changes:
                 self.table.switch(row, change)
                 self._make_default(change)
-            self._pending.append((row, tuple(changes)))
+            self.pending.append((row, tuple(changes)))
 
     def _season(self, trial: int) -> tuple[Any, Any, int]:
         if trial not in self._seasons:

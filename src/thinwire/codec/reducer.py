@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from thinwire.codec import code_generation, value_encoder
 from thinwire.codec.code_generation import define, picker
 from thinwire.codec.event_admission import Admission, EventPacing, LatePolicy
+from thinwire.codec.kernels.rule_table import build_rule_table
 from thinwire.codec.row_map import RowMap, Source
 from thinwire.codec.row_snapshot import snapshot_row
-from thinwire.codec.rules import RuleSet
+from thinwire.codec.rules import Rule, RuleSet
 from thinwire.codec.source_table import DUE, INTERVAL_START, LAST_SENT, LATEST, SourceTable, copy_rows
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual, encode_residual
 from thinwire.codec.value_decoder import value_of_exact, value_reader
@@ -20,10 +25,12 @@ from thinwire.codec.value_encoder import ChangeGate, Flags, first_value
 from thinwire.errors import TooManySources
 from thinwire.schema import Event
 from thinwire.schema.event import flatten
-from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event import PartialEvent, indexes
+from thinwire.wire import SourceState
+from thinwire.wire.control_frames import MAX_SKIP
+from thinwire.wire.partial_event import EncodingKind, PartialEvent, indexes
 
 MAX_SOURCES = 1_000_000
+Ints = npt.NDArray[np.int64]
 
 if TYPE_CHECKING:
     from thinwire.codec.expander import Expander
@@ -31,13 +38,9 @@ if TYPE_CHECKING:
 
 
 class Introduction(NamedTuple):
-    """A new source: its dimensions, the ordinal and the state of its first event, and values that the state cannot
-    represent."""
+    """A new source: its state after the first event, and values that the state cannot represent."""
 
-    source: int
-    dimensions: bytes
-    ordinal: int
-    state: bytes
+    state: SourceState
     exceptions: tuple[tuple[int, Any], ...]
 
 
@@ -75,15 +78,19 @@ class Reducer:
         self.row_map = row_map or RowMap()
         self.max_sources = max_sources
         self.late_policy = late_policy
-        self.trials = _create_trials(self.table) if any(rule.auto for rule in rules.rules) else None
+        self.trials: PredictorTrials | None = None
+        if any(rule.auto for rule in rules.rules):
+            from thinwire.codec.predictor_trials import PredictorTrials  # its kernels take half a second to load
+
+            self.trials = PredictorTrials(self.table)
         self.suppressed = 0
-        self.sent = 0
         self._admission = Admission(self.schema)
         self._pacing = EventPacing(self.table)
         self._gate = ChangeGate(self.table)
         self.pick = picker(self.schema)
         """returns the schema's values by path from an event of a decoder"""
-        self._code = self._compile()
+        self.reduce_flat = self._compile()
+        """reduces an event that has one value per path; of a validated reducer also its ordinal and flags"""
 
     @property
     def keys(self) -> list[Source]:
@@ -103,16 +110,12 @@ class Reducer:
         """Return the values of an event that must be sent, or None. A rejected event changes nothing."""
         if self.validated:
             return self.reduce_decoded(event)
-        return self._code(flatten(event, self.schema) if self.schema.nested else event)
-
-    def reduce_flat(self, event: Mapping[str, Any]) -> PartialEvent | Introduction | None:
-        """Reduce an event that has one value per path."""
-        return self._code(event)
+        return self.reduce_flat(flatten(event, self.schema) if self.schema.nested else event)
 
     def reduce_decoded(self, event: Mapping[str, Any]) -> PartialEvent | Introduction | None:
         """Reduce an event of a decoder. A new source starts with the ordinal of its event."""
         ordinal, flags = (event.ordinal, event.flags) if isinstance(event, Event) else (1, ())
-        return self._code(self.pick(event), ordinal, flags)
+        return self.reduce_flat(self.pick(event), ordinal, flags)
 
     def take_suppressed(self, row: int) -> int:
         """Return the number of suppressed events of a source that no frame has reported, and mark them as reported."""
@@ -122,11 +125,10 @@ class Reducer:
         return skip
 
     def values(self, partial: PartialEvent) -> dict[int, Any]:
-        """Return the plain values of a partial event."""
         values: dict[int, Any] = {}
-        for position, index in enumerate(indexes(partial.mask)):
+        for index, code in zip(indexes(partial.mask), partial.codes, strict=True):
             if partial.exceptions >> index & 1:
-                values[index] = value_of_exact(self.rules.rules[index], partial.codes[position])
+                values[index] = value_of_exact(self.rules.rules[index], code)
             else:
                 values[index] = self._value_readers[index](partial.source)
         return values
@@ -138,10 +140,10 @@ class Reducer:
 
     def continue_from(self, old: Reducer) -> None:
         """Start with the sources of another reducer of the same schema and row map, at its sent values."""
-        pairs = zip(self.rules.rules, old.rules.rules, strict=True)
         copy_rows(self.table, old.table, range(old.table.rows))
         self._pacing.resume()
-        if any(new.bound < former.bound for new, former in pairs):
+        self.suppressed = old.suppressed
+        if any(new.bound < former.bound for new, former in zip(self.rules.rules, old.rules.rules, strict=True)):
             self.table.approximate = {row: self.table.ordinal(row) for row in range(self.table.rows)}
 
     def adopt(
@@ -165,15 +167,76 @@ class Reducer:
             self.table.by_row()[:, [LATEST, INTERVAL_START]] = ABSENT  # an expander does not store event times
         self._pacing.resume()
 
-    def drain_switches(self) -> list[Switch]:
-        """Return the predictor changes that must be sent before the next event."""
-        if self.trials is None:
-            return []
-        return [Switch(row, self.take_suppressed(row), changes) for row, changes in self.trials.drain()]
+    def source_state(self, row: int) -> SourceState:
+        """Return a source for a key frame or an introduction."""
+        dimensions = json.dumps(self.row_map.sources[row], separators=(",", ":"), ensure_ascii=False).encode()
+        return SourceState(dimensions, self.table.ordinal(row), snapshot_row(self.table, row))
 
-    def dimensions(self, row: int) -> bytes:
-        """Return the dimension values of a source as JSON."""
-        return json.dumps(list(self.row_map.sources[row]), separators=(",", ":"), ensure_ascii=False).encode()
+    def last_sent(self, row: int) -> int:
+        """Return the ordinal up to which frames have reported the events of a source."""
+        return self.table.cells[row * self.table.width + LAST_SENT]
+
+    def must_send_next(self, row: int) -> bool:
+        """Check whether the next event of a source needs a frame even if no value changed."""
+        cells, start = self.table.cells, row * self.table.width
+        return cells[start + DUE] == cells[start] + 1
+
+    def require_event(self, row: int, ordinal: int) -> None:
+        """Send the event with this ordinal even if no value changed. Only for rules with `changes`."""
+        self.table.cells[row * self.table.width + DUE] = ordinal
+
+    def quiet_interval(self, row: int, rule: Rule) -> tuple[int, int] | None:
+        """Return the lowest and the highest tick of a held property that need no frame; None if there are none.
+
+        A tick in the interval is within the tolerance of the last sent value, in the declared range, and on the same
+        side of the idle band.
+        """
+        last = self.table.last(row, rule.first_slot)
+        if last == ABSENT:
+            return None
+        low, high = last - rule.tolerance, last + rule.tolerance
+        if rule.band and low > 0:
+            low = max(low, rule.band + 1)
+        elif rule.band and high < 0:
+            high = min(high, -rule.band - 1)
+        return max(low, rule.lowest), min(high, rule.highest)
+
+    def advance_to(self, row: int, ordinal: int) -> int:
+        """Advance a source to `ordinal` as if every value up to it had been predicted. Return the number of events."""
+        table = self.table
+        skipped = ordinal - table.ordinal(row)
+        if skipped <= 0:
+            return 0
+        if not table.moving[row]:
+            table.cells[row * table.width] = ordinal
+        elif self._rule_table is not None:
+            from thinwire.codec.kernels.slot_updates import advance_source
+
+            advance_source(self._rule_table, table.view(), table.width, row, ordinal)
+        else:
+            for _ in range(skipped):
+                table.advance(row)
+        return skipped
+
+    def advance_all(self, positions: Ints, ordinals: Ints) -> int:
+        """Advance every source to `ordinals[positions[row]]`. Return the number of events. Needs compiled kernels."""
+        from thinwire.codec.kernels.slot_updates import advance_sources
+
+        if not self.table.rows:
+            return 0
+        assert self._rule_table is not None
+        return advance_sources(self._rule_table, self.table.view(), self.table.width, positions, ordinals)
+
+    @cached_property
+    def _rule_table(self) -> Ints | None:
+        """The rules as kernels read them; None if the kernels cannot advance the table.
+
+        They advance ticks with built-in predictors. Predictions of other kinds are constant, except those of positions.
+        """
+        is_moving = not self.rules.hold and any(rule.encoding is EncodingKind.GEO for rule in self.rules.rules)
+        if find_spec("numba") is None or self.rules.custom or is_moving:
+            return None
+        return build_rule_table(self.table)
 
     def _compile(self) -> Callable[..., PartialEvent | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
@@ -194,9 +257,10 @@ class Reducer:
             "reject": self._admission.reject,
             "check_names": self._admission.check_names,
             "check_size": self._admission.check_size,
-            "check_time": self._check_time,
-            "suppress_too_soon": self._suppress_too_soon,
-            "suppress_unchanged": self._suppress_unchanged,
+            "check_time": self._pacing.check,
+            "is_too_soon": self._pacing.is_too_soon,
+            "is_unchanged": self._gate.is_unchanged,
+            "suppress": self._suppress,
             "outside": value_encoder.outside,
             "introduce": self._introduce,
             "finish": self._finish,
@@ -222,7 +286,6 @@ class Reducer:
             self.suppressed += 1
             return None
         cells[start + LAST_SENT] = ordinal
-        self.sent += 1
         return PartialEvent(row, skip, mask, exceptional, codes)
 
     def _introduce(
@@ -244,8 +307,7 @@ class Reducer:
         if not self.rules.changes:
             cells[start + DUE] = ordinal + 1
         self._pacing.begin(row, ticks)
-        self.sent += 1
-        return Introduction(row, self.dimensions(row), ordinal, snapshot_row(self.table, row), exact_values)
+        return Introduction(self.source_state(row), exact_values)
 
     def _first_values(
         self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags
@@ -259,27 +321,9 @@ class Reducer:
                 exact_values.append((index, exact))
         return tuple(exact_values)
 
-    def _suppress_too_soon(self, row: int, ticks: tuple[Any, ...]) -> bool:
-        too_soon = self._pacing.suppress(row, ticks)
-        self.suppressed += too_soon
-        return too_soon
-
-    def _suppress_unchanged(
-        self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()
-    ) -> bool:
-        is_suppressed = self._gate.suppress(row, ticks, event, flags)
-        self.suppressed += is_suppressed
-        return is_suppressed
-
-    def _check_time(self, row: int, ticks: tuple[Any, ...]) -> None:
-        self._pacing.check(row, ticks, self.row_map.sources[row])
-
-
-def _create_trials(table: SourceTable) -> PredictorTrials:
-    """Trials import the compiled kernels, which takes half a second, so only `auto` loads them."""
-    from thinwire.codec.predictor_trials import PredictorTrials
-
-    return PredictorTrials(table)
+    def _suppress(self, row: int) -> None:
+        self.table.advance(row)
+        self.suppressed += 1
 
 
 _ENCODING_FUNCTIONS = ("tick_exception", "flag_exception", "float_code", "geo_code", "object_code", "array_code")

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from thinwire.codec import geo_distance as geo
 from thinwire.codec.demand import Demand, check_names, tolerance_of
-from thinwire.codec.predictors import Predictor, by_name
+from thinwire.codec.predictors import by_name
 from thinwire.codec.predictors.arithmetic import FINE, LAST
 from thinwire.codec.predictors.catalogue import custom_by_name
 from thinwire.codec.predictors.custom import MAX_CUSTOM, CustomPredictor
@@ -106,7 +106,6 @@ class RuleSet:
 
     @property
     def bounds(self) -> dict[str, float | None]:
-        """The bound of every property."""
         return {rule.property.name: rule.bound for rule in self.rules}
 
     @property
@@ -115,18 +114,13 @@ class RuleSet:
         waits = bool(self.min_interval)
         return {rule.property.name: None if waits or not self.triggers(rule) else rule.bound for rule in self.rules}
 
-    @property
-    def upstream(self) -> bool:
-        """Whether any incoming value has a bound above zero."""
-        return any(rule.upstream for rule in self.rules)
-
     def triggers(self, rule: Rule) -> bool:
         """Check whether a change of this property triggers a frame."""
         return not self.changes or rule.property.role is not Role.HEADER
 
     def encode(self) -> bytes:
         """Return the part of the rules that key frames contain."""
-        upstream = self.upstream
+        upstream = any(rule.upstream for rule in self.rules)
         flags = _HOLD * self.hold | _CHANGES * self.changes | _UPSTREAM * upstream | _CUSTOM * bool(self.custom)
         parts = [varint.write(flags), varint.write(self.min_interval)]
         if self.custom:
@@ -340,7 +334,12 @@ def _predictor(
         name = "cadence"
     elif name == "auto":
         name = "last"
-    chosen = _named_predictor(p, encoding, name)
+    if name == Seasonal.name and encoding is EncodingKind.GEO:
+        raise DemandError("a position has no season; choose 'last' or 'linear'", property=p.name, predictor=name)
+    try:
+        chosen = by_name(name, p.period)
+    except ConfigError as problem:
+        raise type(problem)(problem.detail, property=p.name, **problem.facts) from None
     if not isinstance(chosen, CustomPredictor):
         return chosen.mode, chosen.coefficients, auto
     if type(chosen) not in custom:
@@ -348,15 +347,6 @@ def _predictor(
     if len(custom) > MAX_CUSTOM:
         raise DemandError("too many custom predictors", count=len(custom), limit=MAX_CUSTOM)
     return chosen.mode + custom.index(type(chosen)), 0, False
-
-
-def _named_predictor(p: Property, encoding: EncodingKind, name: str) -> Predictor:
-    if name == Seasonal.name and encoding is EncodingKind.GEO:
-        raise DemandError("a position has no season; choose 'last' or 'linear'", property=p.name, predictor=name)
-    try:
-        return by_name(name, p.period)
-    except ConfigError as problem:
-        raise type(problem)(problem.detail, property=p.name, **problem.facts) from None
 
 
 def _check_predictors(schema: Schema, demand: Demand) -> None:

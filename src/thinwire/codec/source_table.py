@@ -110,7 +110,6 @@ class SourceTable:
         return row * self.width + HEADER_CELLS + slot * SLOT_CELLS
 
     def last(self, row: int, slot: int) -> int:
-        """Return the last value of a slot."""
         return self.cells[row * self.width + HEADER_CELLS + slot * SLOT_CELLS]
 
     def ordinal(self, row: int) -> int:

@@ -86,21 +86,17 @@ class Counts:
 
     @property
     def frame_bytes(self) -> int:
-        """Bytes of all frames."""
         return self.data_bytes + self.key_bytes + self.control_bytes
 
     def add_data(self, frame: bytes) -> None:
-        """Count a data frame."""
         self.frames += 1
         self.data_bytes += len(frame)
 
     def add_all_data(self, frames: Sequence[bytes]) -> None:
-        """Count data frames."""
         self.frames += len(frames)
         self.data_bytes += sum(map(len, frames))
 
     def add(self, frame: bytes) -> None:
-        """Count a frame."""
         kind = frame[0] & 0x0F if frame else 0
         self.frames += 1
         if kind in _DATA:

@@ -10,7 +10,7 @@ WAITING ends with a key frame, which the decoder requests (resync="request") or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -97,7 +97,8 @@ class StreamDecoder:
         self._compiled = compiled
         self._include_suppressed = include_suppressed
         self._dictionaries = dictionaries
-        self._succession = Succession(publisher, self.counts)
+        self.delivered = DeliveredOrdinals()
+        self._succession = Succession(publisher, self.counts, self.delivered)
         self._expects_successor = False
         self._pending: _PendingFrame | None = None
         self._undelivered: list[Delivery] = []
@@ -105,7 +106,6 @@ class StreamDecoder:
 
     @property
     def include_suppressed(self) -> bool:
-        """Whether suppressed events are delivered."""
         return self._include_suppressed
 
     @include_suppressed.setter
@@ -128,11 +128,6 @@ class StreamDecoder:
     def config_version(self) -> int | None:
         """The version of the publisher's configuration; None before the first key frame."""
         return self.decoder_state.config_version if self.decoder_state is not None else None
-
-    @property
-    def delivered(self) -> DeliveredOrdinals:
-        """The last delivered ordinals of sources whose state was dropped."""
-        return self._succession.delivered
 
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
         """Decode a broker message. `position` is the transport's gapless message number, if it has one.
@@ -177,17 +172,16 @@ class StreamDecoder:
 
     def present(self) -> list[Event]:
         """Return the last event of every known source."""
-        if self.decoder_state is None:
-            return []
-        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
-        return [expander.current(row) for row in expander.known() if has_state(row)]
+        return [state.expander.current(row) for state, row in self._rows_with_state()]
 
     def peek(self) -> list[Event]:
         """Return the predicted next event of every known source, provisional and without bounds."""
-        if self.decoder_state is None:
-            return []
-        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
-        return [expander.predict_next(row) for row in expander.known() if has_state(row)]
+        return [state.expander.predict_next(row) for state, row in self._rows_with_state()]
+
+    def _rows_with_state(self) -> Iterator[tuple[DecoderState, int]]:
+        state = self.decoder_state
+        if state is not None:
+            yield from ((state, row) for row in state.expander.known() if state.has_state(row))
 
     def mark_lost(self, reason: str) -> list[Delivery]:
         """Drop the state because messages are missing. Decoding continues with the next key frame."""
@@ -222,7 +216,8 @@ class StreamDecoder:
         """Continue from a complete state, such as that of a snapshot. Only before the first key frame."""
         if self.decoder_state is not None:
             raise ValueError("this decoder already has a state; create a new one")
-        self.decoder_state, self._succession.delivered, self.position = decoder_state, delivered, position
+        self.decoder_state, self.position = decoder_state, position
+        self.delivered.update(delivered)
         self.state = State.READY
 
     def _decode_message(self, message: bytes, out: list[Delivery]) -> None:

@@ -15,15 +15,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.codec import Reducer, RuleSet, resolve
-from thinwire.codec.audit import Exacts, encode_audit, exact_values_of
+from thinwire.codec.audit import encode_audit, exact_values_of
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.dictionary_bindings import Packer
-from thinwire.codec.encoder_sources import EncoderSources
 from thinwire.codec.frame_encoder import FrameEncoder
 from thinwire.codec.row_map import RowMap
 from thinwire.codec.stream_config import Counts, StreamConfig
 from thinwire.codec.suppressed_runs import has_unsent_suppressed, split_runs, take_suppressed_runs
-from thinwire.codec.value_conversion import converter
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
 from thinwire.schema import Schema, is_opaque
@@ -48,6 +46,7 @@ class StreamEncoder:
     compiled: use compiled kernels if they are available
     over: the rules under which the events were decoded, if they come from a decoder; their bounds add up
     sequence: the sequence of the first frame
+    rules, reducer, frame_encoder: those of the present configuration; `reconfigure` replaces them
     validated: events come from a decoder and need no validation. They may have properties that the schema does not
         have, and a source starts with the ordinal of its first event. The encoder sends no heartbeats or audits of its
         own
@@ -87,8 +86,6 @@ class StreamEncoder:
         self._next_key = now
         self._cursor = 0
         self._watermark = 0
-        self._suppressed_before = 0
-        self._values_before = 0
         self._last_round = -1e300
         self._audit_in = 0
         self._packer = Packer()
@@ -106,8 +103,8 @@ class StreamEncoder:
         chosen: selects sources; None for all. Properties are matched by name
         row_map: row map of other encoders for the same sources; shared if the rows agree
         """
-        self._encoder.reducer.adopt(decoder_state.expander, chosen, row_map)
-        self._stream.sources = self._encoder.reducer.table.rows
+        self.reducer.adopt(decoder_state.expander, chosen, row_map)
+        self._stream.sources = self.reducer.table.rows
 
     def start(self, now: float) -> list[bytes]:
         """Return the frames that decoders need before the first event."""
@@ -116,9 +113,9 @@ class StreamEncoder:
     def publish(self, event: Mapping[str, Any], now: float) -> list[bytes]:
         """Return the frames of an event and all frames that are due. Raises EventRejected without any effect."""
         if now >= self._packer.until:
-            self._drop_expired_dictionaries(now)
+            self._packer.expire(now)
         try:
-            frames = self._encoder.encode(event)
+            frames = self.frame_encoder.encode(event)
         except EventRejected:
             self.counts.rejected += 1
             raise
@@ -127,7 +124,7 @@ class StreamEncoder:
             self._audit_in -= 1
             if self._audit_in < 0:
                 self._audit_in = self._audit_every - 1
-                frames.append(self._self_audit(event))
+                frames += self._self_audit(event)
         if self.is_due(now):
             frames += self.poll(now)
         return frames
@@ -139,9 +136,9 @@ class StreamEncoder:
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", size=len(payload), limit=MAX_PAYLOAD)
         if now >= self._packer.until:
-            self._drop_expired_dictionaries(now)
+            self._packer.expire(now)
         frames = self.heartbeat(now) if self.has_unsent_suppressed else []
-        frames.append(self._encoder.payload(payload))
+        frames.append(self.frame_encoder.payload(payload))
         self.counts.events += 1
         if self.is_due(now):
             frames += self.poll(now)
@@ -153,19 +150,15 @@ class StreamEncoder:
         slot: its number in frames, 1 to 255; a previous binding of the slot is replaced
         expires: expiry in seconds since 1970, 0 for never. The same slot with a later expiry prolongs it
         """
-        binding = self._packer.use(dictionary, slot, expires)
-        self._stream.whole_texts = self._packer.is_active
-        return [self._encoder.frame(FrameKind.BINDING, binding.encode())]
+        return [self.frame_encoder.frame(FrameKind.BINDING, self._packer.use(dictionary, slot, expires).encode())]
 
     def await_dictionaries(self, awaited: bool = True) -> None:
         """Pack complete bodies before there is a dictionary, so that the trainer samples bodies in their final form."""
         self._packer.awaited = awaited
-        self._stream.whole_texts = self._packer.is_active
 
     def drop(self, slot: int) -> None:
         """Stop packing with the dictionary of a slot. Decoders keep it until the next key frame."""
         self._packer.drop(slot)
-        self._stream.whole_texts = self._packer.is_active
 
     @property
     def due(self) -> float:
@@ -173,7 +166,6 @@ class StreamEncoder:
         return min(self._next_heartbeat, self._next_key)
 
     def is_due(self, now: float) -> bool:
-        """Check whether a heartbeat or a key frame is due."""
         return now >= self._next_heartbeat or now >= self._next_key
 
     def poll(self, now: float) -> list[bytes]:
@@ -194,21 +186,28 @@ class StreamEncoder:
         if not self.validated:
             self._next_heartbeat = now + self.config.max_silence
         if now >= self._packer.until:
-            self._drop_expired_dictionaries(now)
-        reached = self._reached(now, watermark)
-        parts = split_runs(take_suppressed_runs(self._encoder.reducer.table))
+            self._packer.expire(now)
+        if watermark is None:
+            reached = self._watermark if self.validated else int(now * 1000)
+        else:
+            reached = round(watermark * 1000)
+        parts = split_runs(take_suppressed_runs(self.reducer.table))
         frames = []
         for number, part in enumerate(parts, start=1):
             if number == len(parts):
                 self._watermark = reached
             body = Heartbeat(self._stream.cells[SEQUENCE], self._watermark, part).encode()
-            frames.append(self._encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
+            frames.append(self.frame_encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
         return frames
 
     def audit(self, source: tuple[Any, ...], exacts: Mapping[str, Any]) -> list[bytes]:
         """Return an audit frame with exact values of a source's last event; nothing for an unknown source."""
-        row = self._encoder.reducer.row_of(source)
-        return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
+        row = self.reducer.row_of(source)
+        if row is None:
+            return []
+        values = tuple(exacts.get(p.name) for p in self.schema.wire)
+        body = encode_audit(row, self.reducer.take_suppressed(row), values)
+        return [self.frame_encoder.frame(FrameKind.AUDIT, body, packed=True)]
 
     def reconfigure(self, config: StreamConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
         """Change the configuration without a gap: send suppressed runs, then continue from the same state."""
@@ -218,12 +217,12 @@ class StreamEncoder:
             )
         rules = resolve(self.schema, config.demand, over)
         frames = self.heartbeat(now)
-        old = self._encoder.reducer
-        self._suppressed_before += old.suppressed
-        self._values_before += self._stream.cells[VALUES]
+        old = self.reducer
+        values = self._stream.cells[VALUES]
         self._configure(config, rules, self.sequence, old.row_map)
-        self._encoder.reducer.continue_from(old)
+        self.reducer.continue_from(old)
         self._stream.sources = old.table.rows
+        self._stream.cells[VALUES] = values
         return frames + self._round(now)
 
     def answer(self, request: Request, now: float) -> list[bytes]:
@@ -240,43 +239,28 @@ class StreamEncoder:
     @property
     def has_unsent_suppressed(self) -> bool:
         """Whether there are suppressed events that no frame has reported."""
-        return has_unsent_suppressed(self._encoder.reducer.table)
+        return has_unsent_suppressed(self.reducer.table)
 
     @property
     def suppressed_events(self) -> int:
         """Number of events that needed no frame."""
-        return self._suppressed_before + self._encoder.reducer.suppressed
+        return self.reducer.suppressed
 
     @property
     def suppressed_values(self) -> int:
         """Number of values that were not sent because they were predicted."""
-        sent = self._values_before + self._stream.cells[VALUES]
-        return self.counts.events * len(self.schema.wire) - sent
-
-    @property
-    def sources(self) -> EncoderSources:
-        """The per-source state: positions, quiet intervals, and suppression of events that are not published here."""
-        return self._sources
-
-    @property
-    def rules(self) -> RuleSet:
-        """The current rules."""
-        return self._encoder.reducer.rules
+        return self.counts.events * len(self.schema.wire) - self._stream.cells[VALUES]
 
     def count_suppressed(self, events: int) -> None:
-        """Count events of the stream that were suppressed without being published, see `EncoderSources.advance_to`."""
-        self._encoder.reducer.suppressed += events
+        """Count events of the stream that were suppressed without being published, see `Reducer.advance_to`."""
+        self.reducer.suppressed += events
         self.counts.events += events
-
-    @property
-    def frame_encoder(self) -> FrameEncoder:
-        """The frame encoder, for batches."""
-        return self._encoder
 
     def _configure(self, config: StreamConfig, rules: RuleSet, sequence: int, row_map: RowMap | None = None) -> None:
         self.config = config
         self._audit_every = 0 if self.validated else config.audit_every
-        reducer = Reducer(
+        self.rules = rules
+        self.reducer = Reducer(
             rules,
             late_policy="accept" if self.validated else config.late_policy,
             max_sources=config.max_sources,
@@ -285,17 +269,10 @@ class StreamEncoder:
         )
         self._stream = StreamState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._stream.cells[SEQUENCE] = sequence
-        self._stream.whole_texts = self._packer.is_active
         json = config.format == "json"
-        self._encoder = FrameEncoder(
-            reducer, self._stream, self.counts, self._packer, json=json, compiled=self._compiled
+        self.frame_encoder = FrameEncoder(
+            self.reducer, self._stream, self.counts, self._packer, json=json, compiled=self._compiled
         )
-        self._sources = EncoderSources(self._encoder)
-        self._converters = [converter(p) for p in self.schema.wire]
-
-    def _drop_expired_dictionaries(self, now: float) -> None:
-        self._packer.expire(now)
-        self._stream.whole_texts = self._packer.is_active
 
     def _round(self, now: float) -> list[bytes]:
         self._last_round = now
@@ -308,10 +285,11 @@ class StreamEncoder:
     def _next_chunk(self, now: float) -> list[bytes]:
         """Return the next chunk of the key frame round and the current bindings. The next chunk is due after a
         proportional share of the interval, so that a round takes one interval."""
-        total = self._encoder.reducer.table.rows
+        total = self.reducer.table.rows
         first, states, size = self._cursor, [], 0
         while self._cursor < total and size < CHUNK_BYTES:
-            state = self._encoder.source_state(self._cursor)
+            self.reducer.take_suppressed(self._cursor)
+            state = self.reducer.source_state(self._cursor)
             states.append(state)
             size += len(state.dimensions) + len(state.columns) + 12
             self._cursor += 1
@@ -319,19 +297,19 @@ class StreamEncoder:
         self._next_key = now + self.config.key_frame_interval * share
         if self._cursor >= total:
             self._cursor = 0
-        self._drop_expired_dictionaries(now)
+        self._packer.expire(now)
         key = self._key_frame(first, tuple(states), total)
-        return [key, *(self._encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.active())]
+        return [key, *(self.frame_encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.active())]
 
     def _key_frame(self, first: int, states: tuple[SourceState, ...], total: int) -> bytes:
-        stream, encoder = self._stream, self._encoder
+        stream, encoder = self._stream, self.frame_encoder
         levels = stream.level_bytes()
         key = KeyFrame(
             self.incarnation,
             stream.cells[SEQUENCE],
             self.config.version,
             self.schema.fingerprint,
-            encoder.reducer.rules.encode(),
+            self.rules.encode(),
             levels,
             total,
             first,
@@ -341,20 +319,6 @@ class StreamEncoder:
         stream.restart(levels, total)
         return raw
 
-    def _reached(self, now: float, watermark: float | None) -> int:
-        """Return the watermark of the next heartbeat in milliseconds."""
-        if watermark is not None:
-            return round(watermark * 1000)
-        return self._watermark if self.validated else int(now * 1000)
-
-    def _self_audit(self, event: Mapping[str, Any]) -> bytes:
-        reducer = self._encoder.reducer
+    def _self_audit(self, event: Mapping[str, Any]) -> list[bytes]:
         flat = flatten(event, self.schema) if self.schema.nested else event
-        row = reducer.row_map.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
-        return self._audit(row, exact_values_of(flat, reducer.rules.rules, self._converters))
-
-    def _audit(self, row: int, exacts: Exacts) -> bytes:
-        reducer = self._encoder.reducer
-        return self._encoder.frame(
-            FrameKind.AUDIT, encode_audit(row, reducer.take_suppressed(row), exacts), packed=True
-        )
+        return self.audit(tuple(flat[p.name] for p in self.schema.dimensions), exact_values_of(flat, self.rules))

@@ -140,9 +140,8 @@ def _read(decoder: StreamDecoder, data: bytes) -> tuple[DecoderState, DeliveredO
     for row, exacts in sections.read_exact_values(exact, decoder_state.expander):
         decoder_state.expander.first_event(row, exacts)
     decoder_state.sequencer.dedup.restore(sections.read_recent(recent))
-    delivered = DeliveredOrdinals()
-    delivered.restore(sections.read_delivered(delivered_part))
-    return decoder_state, delivered, header.position
+    delivered = {source: (incarnation, last) for source, incarnation, last in sections.read_delivered(delivered_part)}
+    return decoder_state, DeliveredOrdinals(delivered), header.position
 
 
 def _decoder_state(decoder: StreamDecoder, header: SnapshotHeader) -> DecoderState:

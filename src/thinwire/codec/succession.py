@@ -8,87 +8,29 @@ suppressed events. The decoder rebuilds these events from the former state befor
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import NamedTuple
+from collections.abc import Container
 
-from thinwire.codec import Expander
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.deliveries import Delivery, EventsMissed
 from thinwire.codec.row_map import Source
 from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
-from thinwire.schema import Event
 from thinwire.wire import SourceState
 from thinwire.wire.control_frames import MAX_SKIP
 
 
-class SourceLocation(NamedTuple):
-    """A source in the state of a former sender."""
-
-    decoder_state: DecoderState
-    row: int
-
-    @property
-    def ordinal(self) -> int:
-        """The ordinal of the source's last event there."""
-        return self.decoder_state.expander.table.ordinal(self.row)
-
-    def expand_suppressed(self, count: int) -> list[Event]:
-        """Return the next suppressed events, also if the decoder leaves suppressed events out."""
-        self.decoder_state.include_suppressed = True
-        return self.decoder_state.expand_suppressed(self.row, count)
-
-
-class PredecessorState:
-    """Sources that the new sender has not sent yet, each with the last state that contains it."""
-
-    def __init__(self) -> None:
-        self._locations: dict[Source, SourceLocation] = {}
-
-    def add(self, decoder_state: DecoderState) -> None:
-        """Add the sources of a replaced state. Sources that it does not contain keep their earlier location."""
-        for row, source in enumerate(decoder_state.expander.keys):
-            if source is not None:
-                self._locations[source] = SourceLocation(decoder_state, row)
-
-    def pop(self, source: Source) -> SourceLocation | None:
-        """Remove a source and return its location."""
-        return self._locations.pop(source, None)
-
-    def clear(self) -> None:
-        """Remove all sources."""
-        self._locations.clear()
-
-
-class DeliveredOrdinals:
+class DeliveredOrdinals(dict[Source, tuple[int, int]]):
     """Incarnation and ordinal of the last delivered event of sources whose state was dropped."""
-
-    def __init__(self) -> None:
-        self._last: dict[Source, tuple[int, int]] = {}
 
     def add_all(self, decoder_state: DecoderState) -> None:
         """Store the last ordinals of all known sources."""
-        for row in decoder_state.expander.known():
-            self.add(decoder_state.expander, row, decoder_state.incarnation)
-
-    def add(self, expander: Expander, row: int, incarnation: int) -> None:
-        """Store the last ordinal of one source."""
-        source = expander.keys[row]
-        if source is not None:
-            self._last[source] = (incarnation, expander.table.ordinal(row))
-
-    def last(self, source: Source) -> tuple[int | None, int]:
-        """Return incarnation and ordinal of the last delivered event; (None, 0) for an unknown source."""
-        return self._last.get(source, (None, 0))
+        for source, _, ordinal in decoder_state.last_ordinals():
+            self[source] = decoder_state.incarnation, ordinal
 
     def entries(self, known: Container[Source | None]) -> list[tuple[Source, int, int]]:
         """Return source, incarnation and ordinal of all entries, except sources in `known`."""
-        return [(source, *last) for source, last in self._last.items() if source not in known]
-
-    def restore(self, entries: Iterable[tuple[Source, int, int]]) -> None:
-        """Add the entries of a snapshot."""
-        self._last.update((source, (incarnation, ordinal)) for source, incarnation, ordinal in entries)
+        return [(source, *last) for source, last in self.items() if source not in known]
 
 
 class Succession:
@@ -97,19 +39,20 @@ class Succession:
     delivered: the last delivered ordinals of sources whose state was dropped
     """
 
-    def __init__(self, publisher: str, counts: Counts) -> None:
+    def __init__(self, publisher: str, counts: Counts, delivered: DeliveredOrdinals) -> None:
         self.publisher = publisher
-        self.delivered = DeliveredOrdinals()
+        self.delivered = delivered
         self._counts = counts
-        self._predecessor = PredecessorState()
+        self._former: dict[Source, tuple[DecoderState, int]] = {}
+        """sources that the new sender has not sent yet: the last state that contains them, and their row in it"""
 
     def add_predecessor(self, decoder_state: DecoderState) -> None:
         """Keep a state whose stream is continued by another process."""
-        self._predecessor.add(decoder_state)
+        self._former.update((source, (decoder_state, row)) for source, row, _ in decoder_state.last_ordinals())
 
     def drop_predecessors(self) -> None:
         """Drop the states of former senders. After the first other frame they describe outdated events."""
-        self._predecessor.clear()
+        self._former.clear()
 
     def merge(self, decoder_state: DecoderState, row: int, state: SourceState, out: list[Delivery]) -> None:
         """Merge one source of a key frame into the state."""
@@ -120,12 +63,13 @@ class Succession:
 
     def _verify(self, decoder_state: DecoderState, row: int, state: SourceState, out: list[Delivery]) -> None:
         """Deliver the suppressed events of a known source and compare its state with the key frame."""
-        expander = decoder_state.expander
+        expander, source = decoder_state.expander, decoder_state.expander.keys[row]
+        assert source is not None
         skip = state.ordinal - expander.table.ordinal(row)
         if skip >= 0:
             out += decoder_state.expand_suppressed(row, skip)
         if skip < 0 or snapshot_row(expander.table, row) != state.columns:
-            self.delivered.add(expander, row, decoder_state.incarnation)
+            self.delivered[source] = decoder_state.incarnation, expander.table.ordinal(row)
             expander.restore(row, state.dimensions, state.ordinal, state.columns)
             out.append(EventsMissed(self.publisher, expander.keys[row], None, state.ordinal, "diverged"))
 
@@ -135,14 +79,16 @@ class Succession:
         expander.restore(row, state.dimensions, state.ordinal, state.columns)
         source = expander.keys[row]
         assert source is not None
-        former = self._predecessor.pop(source)
-        if former is None or state.ordinal - former.ordinal > MAX_SKIP:
+        former, former_row = self._former.pop(source, (None, 0))
+        skip = state.ordinal - former.expander.table.ordinal(former_row) if former is not None else 0
+        if former is None or skip > MAX_SKIP:
             self._resume(decoder_state, row, state.ordinal, out)
-        elif state.ordinal < former.ordinal:
+        elif skip < 0:
             out.append(EventsMissed(self.publisher, source, None, state.ordinal, "diverged"))
         elif decoder_state.include_suppressed:
+            former.include_suppressed = True
             try:
-                out += former.expand_suppressed(state.ordinal - former.ordinal)
+                out += former.expand_suppressed(former_row, skip)
             except CorruptFrame:
                 expander.keys[row] = None  # its events are not delivered and must not count as such
                 raise
@@ -150,7 +96,7 @@ class Succession:
     def _resume(self, decoder_state: DecoderState, row: int, ordinal: int, out: list[Delivery]) -> None:
         """Report the events of a source that were missed, and deliver its current state."""
         current, has_state = decoder_state.expander.current(row), decoder_state.has_state(row)
-        incarnation, last = self.delivered.last(current.source)
+        incarnation, last = self.delivered.get(current.source, (None, 0))
         if incarnation != decoder_state.incarnation:
             last = 0
         if last >= ordinal:

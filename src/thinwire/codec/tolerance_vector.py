@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from thinwire.errors import DemandError
@@ -39,11 +39,8 @@ _LARGEST = Fraction(10) ** 300
 """limit of a stored tolerance; its inverse is the smallest one. Beyond them a double cannot hold it"""
 
 
-class ToleranceVector(Mapping[str, Fraction]):
+class ToleranceVector(dict[str, Fraction]):
     """Exact tolerance of each property; 0 means exact."""
-
-    def __init__(self, amounts: Mapping[str, Fraction]) -> None:
-        self._amounts = dict(amounts)
 
     @classmethod
     def read(
@@ -51,15 +48,6 @@ class ToleranceVector(Mapping[str, Fraction]):
     ) -> ToleranceVector:
         """The tolerances that a demand requests; `DemandError` where a property cannot have the requested one."""
         return cls({p.name: read_tolerance(p, tolerance, default) for p in properties})
-
-    def __getitem__(self, name: str) -> Fraction:
-        return self._amounts[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._amounts)
-
-    def __len__(self) -> int:
-        return len(self._amounts)
 
     def minimum(self, other: ToleranceVector) -> ToleranceVector:
         """The stricter tolerance of each property: it satisfies both."""

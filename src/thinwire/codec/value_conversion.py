@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 from thinwire.codec import geo_distance as geo
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
@@ -27,13 +27,10 @@ MAX_DEPTH = 64
 _INT64 = (1 << 63) - 1
 
 Converter = Callable[[Any], Any]
-T = TypeVar("T")
 
 
 def converter(p: Property) -> Converter:
     """Return the function from a value of the property to ticks."""
-    if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
-        return _written_time(p)
     return _MAKERS[p.kind](p)
 
 
@@ -71,7 +68,6 @@ def bits_of(value: float) -> int:
 
 
 def float_of(bits: int) -> float:
-    """Return the double of a bit pattern."""
     value: float = struct.unpack(">d", struct.pack(">q", bits))[0]
     return value
 
@@ -87,7 +83,9 @@ def opaque_bytes(p: Property, value: Any) -> bytes:
             blob = b"\x01" + text.encode()
         except (TypeError, ValueError) as problem:
             raise WrongType(f"neither bytes nor JSON: {problem}", property=p.name) from None
-    return _limited(p, blob, len(blob), MAX_EXACT - 16)
+    if len(blob) > MAX_EXACT - 16:
+        raise TooLarge(property=p.name, size=len(blob), limit=MAX_EXACT - 16)
+    return blob
 
 
 def _check_json(p: Property, value: Any, depth: int) -> None:
@@ -105,7 +103,6 @@ def _check_json(p: Property, value: Any, depth: int) -> None:
 
 
 def opaque_value(blob: bytes) -> Any:
-    """Return the opaque value of its bytes."""
     if blob[:1] == b"\x00":
         return blob[1:]
     try:
@@ -203,12 +200,16 @@ def _text(p: Property) -> Converter:
             size = len(value) if value.isascii() else len(value.encode())
         except UnicodeEncodeError:
             raise WrongType("text that UTF-8 cannot hold", property=p.name, value=value) from None
-        return _limited(p, value, size, MAX_TEXT)
+        if size > MAX_TEXT:
+            raise TooLarge(property=p.name, size=size, limit=MAX_TEXT)
+        return value
 
     return convert
 
 
-def _written_time(p: Property) -> Converter:
+def _timestamp(p: Property) -> Converter:
+    if p.form in (None, "epoch"):
+        return _number(p)
     read = timestamps.reader(p.form or "")
 
     def convert(value: Any) -> int:
@@ -236,17 +237,11 @@ def _opaque(p: Property) -> Converter:
     return lambda value: None if value is None else opaque_bytes(p, value)
 
 
-def _limited(p: Property, value: T, size: int, limit: int) -> T:
-    if size > limit:
-        raise TooLarge(property=p.name, size=size, limit=limit)
-    return value
-
-
 _MAKERS: dict[Kind, Callable[[Property], Converter]] = {
     Kind.BOOLEAN: _boolean,
     Kind.INTEGER: _number,
     Kind.NUMBER: _number,
-    Kind.TIMESTAMP: _number,
+    Kind.TIMESTAMP: _timestamp,
     Kind.FLOAT: _float,
     Kind.ENUM: _text,
     Kind.STRING: _text,

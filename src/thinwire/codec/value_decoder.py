@@ -41,7 +41,20 @@ def apply_exact(table: SourceTable, row: int, rule: Rule, index: int, code: Any)
     """Apply an exact value of any kind."""
     value_encoder.check_kind(rule, code)
     try:
-        _apply_exact(table, row, rule, index, code)
+        if rule.encoding in (EncodingKind.TICK, EncodingKind.FLAG):
+            value_encoder.set_tick_state(table, rule, row, code)
+        elif rule.encoding is EncodingKind.FLOAT:
+            table.set_raw(row, rule.first_slot, ABSENT if code is None else bits_of(code))
+        elif rule.encoding is EncodingKind.GEO:
+            value_encoder.set_geo_state(table, rule, row, code)
+        elif rule.encoding is EncodingKind.ARRAY and code is not None:
+            is_ticks = all(isinstance(item, int) for item in code)
+            ticks, on_grid = (tuple(code), True) if is_ticks else array_of(rule.property, code)
+            table.objects[index][row] = ticks
+            if not on_grid:
+                table.mark_approximate(row, rule)
+        else:
+            table.objects[index][row] = code
     except EventRejected as problem:
         raise CorruptFrame(f"exact value: {problem}") from None
 
@@ -101,23 +114,6 @@ def _array(table: SourceTable, row: int, rule: Rule, index: int, code: tuple[boo
     column[row] = tuple(now)
 
 
-def _apply_exact(table: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
-    if rule.encoding in (EncodingKind.TICK, EncodingKind.FLAG):
-        value_encoder.set_tick_state(table, rule, row, code)
-    elif rule.encoding is EncodingKind.FLOAT:
-        value_encoder.set_float_state(table, rule, row, code, ABSENT if code is None else bits_of(code))
-    elif rule.encoding is EncodingKind.GEO:
-        value_encoder.set_geo_state(table, rule, row, code)
-    elif rule.encoding is EncodingKind.ARRAY and code is not None:
-        is_ticks = all(isinstance(item, int) for item in code)
-        ticks, on_grid = (tuple(code), True) if is_ticks else array_of(rule.property, code)
-        table.objects[index][row] = ticks
-        if not on_grid:
-            table.mark_approximate(row, rule)
-    else:
-        table.objects[index][row] = code
-
-
 def _within(value: int, predicted: int, rule: Rule) -> int:
     if predicted == ABSENT or not -TICK_LIMIT <= value <= TICK_LIMIT:
         raise CorruptFrame("residual without a value, or value out of range", property=rule.property.name)
@@ -137,14 +133,10 @@ BY_ENCODING: dict[EncodingKind, Callable[[SourceTable, int, Rule, int, Any], Non
 
 def value_reader(table: SourceTable, rule: Rule, index: int) -> Callable[[int], Any]:
     """Return a function from a row to the current value of one property."""
-    slot, last = rule.first_slot, table.last
-    if not rule.slots:
-        objects = table.objects[index]
-        return lambda row: _object_value(rule, objects[row])
-    if rule.encoding is EncodingKind.GEO:
-        return lambda row: None if last(row, slot) == ABSENT else geo.from_ticks(last(row, slot), last(row, slot + 1))
-    show = restorer(rule.property)
-    return lambda row: None if (ticks := last(row, slot)) == ABSENT else show(ticks)
+    lines, names = _begin_reader("read_value(row)", table)
+    expression = _expression(index, rule, lines, names)
+    code: Callable[[int], Any] = define("read_value", "\n".join([*lines, f"    return {expression}"]), names)
+    return code
 
 
 def value_of_exact(rule: Rule, exact: Any) -> Any:
@@ -162,14 +154,19 @@ def value_of_exact(rule: Rule, exact: Any) -> Any:
 
 def row_reader(rules: RuleSet, table: SourceTable) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
     """Return a generated function from row and dimension values to all values of the event."""
-    names: dict[str, Any] = {"table": table, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
-    lines = ["def read_row(row, key):", f"    base = row * {table.width} + {HEADER_CELLS}", "    cells = table.cells"]
+    lines, names = _begin_reader("read_row(row, key)", table)
     dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
     wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
     expressions = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
     lines.append(f"    return {event_literal(rules.schema.tree, expressions)}")
     code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = define("read_row", "\n".join(lines), names)
     return code
+
+
+def _begin_reader(signature: str, table: SourceTable) -> tuple[list[str], dict[str, Any]]:
+    """Return the first lines of a generated function that reads a row, and the names it uses."""
+    lines = [f"def {signature}:", f"    base = row * {table.width} + {HEADER_CELLS}", "    cells = table.cells"]
+    return lines, {"table": table, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
 
 
 def checked_dimensions(schema: Schema, values: Any) -> tuple[Any, ...]:

@@ -82,11 +82,6 @@ def set_tick_state(table: SourceTable, rule: Rule, row: int, exact: Any) -> None
         table.set_value(row, slot, ticks)
 
 
-def set_float_state(table: SourceTable, rule: Rule, row: int, exact: Any, bits: int) -> None:
-    """Set a float slot to a bit pattern or to ABSENT."""
-    table.set_raw(row, rule.first_slot, ABSENT if exact is None else bits)
-
-
 def set_geo_state(table: SourceTable, rule: Rule, row: int, exact: Any) -> None:
     """Set both coordinates from an exact position, or to ABSENT."""
     if exact is None:
@@ -176,12 +171,11 @@ def float_code(table: SourceTable, rule: Rule, row: int, bits: int, value: Any, 
     if bits == last and not outside:
         return None
     if outside or ABSENT in (bits, last):
-        exact = None if value is None else float(value)
-        set_float_state(table, rule, row, exact, bits)
-        return True, exact
+        table.set_raw(row, rule.first_slot, bits)
+        return True, None if value is None else float(value)
     if is_within(value, float_of(last), rule.distance):
         return None
-    set_float_state(table, rule, row, value, bits)
+    table.set_raw(row, rule.first_slot, bits)
     return False, (bits ^ last) & (1 << 64) - 1
 
 
@@ -268,35 +262,29 @@ Flags = tuple[str, ...]
 
 
 class ChangeGate:
-    """Suppresses events without a triggering change."""
+    """Finds the events without a triggering change."""
 
     def __init__(self, table: SourceTable) -> None:
         self.table = table
         self._watched = [(i, rule) for i, rule in enumerate(table.rules.rules) if table.rules.triggers(rule)]
 
-    def suppress(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
-        """Suppress an event in which no property triggers a frame, unless it must be sent. Return whether it was
-        suppressed."""
+    def is_unchanged(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
+        """Check whether no property triggers a frame and the event need not be sent for another reason."""
         cells, start = self.table.cells, row * self.table.width
-        due = cells[start + DUE] == cells[start] + 1 or cells[start] - cells[start + LAST_SENT] >= MAX_SKIP - 1
-        if due or self._triggers(row, ticks, event, flags):
+        if cells[start + DUE] == cells[start] + 1 or cells[start] - cells[start + LAST_SENT] >= MAX_SKIP - 1:
             return False
-        self.table.advance(row)
-        return True
-
-    def _triggers(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags) -> bool:
         for index, rule in self._watched:
             outside = is_outside(rule, event.get(rule.property.name), flags)
             if outside or _TRIGGERS[rule.encoding](self.table, rule, row, index, ticks[index]):
-                return True
-        return False
+                return False
+        return True
 
 
 def _tick(table: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:
-    predicted = table.predicted(row, rule.first_slot)
-    if ABSENT in (ticks, predicted):
-        return ticks != predicted
-    beyond = not -rule.tolerance <= ticks - predicted <= rule.tolerance
+    last = table.last(row, rule.first_slot)
+    if ABSENT in (ticks, last):
+        return ticks != last
+    beyond = not -rule.tolerance <= ticks - last <= rule.tolerance
     return beyond or (rule.has_range and not rule.lowest <= ticks <= rule.highest)
 
 
@@ -312,7 +300,7 @@ def _float(table: SourceTable, rule: Rule, row: int, index: int, bits: int) -> b
 
 
 def _geo(table: SourceTable, rule: Rule, row: int, index: int, position: Any) -> bool:
-    north, east = table.predicted(row, rule.first_slot), table.predicted(row, rule.first_slot + 1)
+    north, east = table.last(row, rule.first_slot), table.last(row, rule.first_slot + 1)
     if position is None or north == ABSENT or not position[2]:
         return position is not None or north != ABSENT
     up, across = position[0] - north, geo.wrap(position[1] - east)
@@ -339,3 +327,4 @@ _TRIGGERS: dict[EncodingKind, Callable[[SourceTable, Rule, int, int, Any], bool]
     EncodingKind.ARRAY: _array,
     EncodingKind.OPAQUE: _object,
 }
+"""tests whether a value must be sent; the prediction is the last value, because `changes` holds values"""

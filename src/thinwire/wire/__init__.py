@@ -3,7 +3,7 @@
 from thinwire.wire.control_frames import Binding, Heartbeat, PredictorChange, Request, SuppressedRun, Switch
 from thinwire.wire.frame import WIRE_VERSION, Frame, FrameKind, join, read, seal, split
 from thinwire.wire.key_frame import KeyFrame, SourceState, begins_round, bindings_in, read_key_frame
-from thinwire.wire.partial_event import EncodingKind, ExplicitValues, PartialEvent, encoding_kinds_of
+from thinwire.wire.partial_event import EncodingKind, ExplicitValues, PartialEvent
 from thinwire.wire.stream_state import StreamState
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Switch",
     "begins_round",
     "bindings_in",
-    "encoding_kinds_of",
     "join",
     "read",
     "read_key_frame",

@@ -83,7 +83,6 @@ def write_text(text: str, *, deflate: bool = True) -> bytes:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """Return the text at offset `at` and the offset after it."""
     size, at = varint.read(data, at)
     end = at + (size >> 1)
     if end > len(data):
@@ -131,8 +130,11 @@ _MAX_FIELD_BYTES = 17
 _FLOAT_FIELD = 6
 
 
-def encode(partial: PartialEvent, stream: StreamState) -> bytes:
-    """Encode a partial event and advance the stream state."""
+def encode(partial: PartialEvent, stream: StreamState, *, deflate_texts: bool = True) -> bytes:
+    """Encode a partial event and advance the stream state.
+
+    deflate_texts: deflate texts individually, unless the body is packed as a whole
+    """
     cells = stream.cells
     encodings = stream.encodings
     acc = 1  # keeps leading zeros; removed by `_finish`
@@ -161,7 +163,7 @@ def encode(partial: PartialEvent, stream: StreamState) -> bytes:
             acc = acc << 2 * v.bit_length() - 1 - k | v
             cells[FIRST + index] = adapt(level, code)
         elif encoding is not EncodingKind.FLAG:
-            acc = _append_other(acc, encoding, code, index, stream, tail)
+            acc = _append_other(acc, encoding, code, index, stream, tail, deflate_texts)
     return _finish(acc, tail)
 
 
@@ -247,7 +249,7 @@ def _take_code(bits: int, left: int, cells: array[int], field: int) -> tuple[int
 
 
 def _append_other(
-    acc: int, encoding: EncodingKind, code: Any, index: int, stream: StreamState, tail: list[bytes]
+    acc: int, encoding: EncodingKind, code: Any, index: int, stream: StreamState, tail: list[bytes], deflate: bool
 ) -> int:
     if encoding is EncodingKind.FLOAT:
         zeros: int = (code & -code).bit_length() - 1
@@ -262,7 +264,7 @@ def _append_other(
         assert table is not None
         position = table.index_of(code)
         if position is None:
-            tail.append(write_text(code, deflate=not stream.whole_texts))
+            tail.append(write_text(code, deflate=deflate))
             table.remember(code)
         return _append_code(acc, 0 if position is None else position + 1, stream.cells, FIRST + index)
     tail.append(write_array(code) if encoding is EncodingKind.ARRAY else write_blob(code))

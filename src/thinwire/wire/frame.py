@@ -84,13 +84,6 @@ def pack(body: bytes) -> tuple[bytes, int | None]:
     return (packed, DEFLATE_SLOT) if len(packed) + 1 < len(body) else (body, None)
 
 
-def unpack(packed: bytes, slot: int, limit: int) -> bytes:
-    """Return the body; raise `CorruptFrame` above `limit` bytes."""
-    if slot != DEFLATE_SLOT:
-        raise UnknownDictionary(slot=slot)
-    return inflate(packed, limit)
-
-
 def inflate(packed: bytes, limit: int, decompressor: Any = None, *, padded: bool = False) -> bytes:
     """Decompress one complete deflate stream of at most `limit` bytes.
 
@@ -138,7 +131,11 @@ class Frame(NamedTuple):
 
         A body packed with a dictionary is unpacked by the stream decoder, which has the bindings.
         """
-        return self.sent_body if self.slot is None else unpack(self.sent_body, self.slot, MAX_FRAME)
+        if self.slot is None:
+            return self.sent_body
+        if self.slot != DEFLATE_SLOT:
+            raise UnknownDictionary(slot=self.slot)
+        return inflate(self.sent_body, MAX_FRAME)
 
     @property
     def sent_body(self) -> bytes:

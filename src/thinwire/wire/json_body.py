@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from json.encoder import encode_basestring
 from types import NoneType
@@ -46,7 +46,6 @@ class JsonFormat:
         self._openings = [f",{encode_basestring(name)}:" for name in self._indexes]
 
     def encode(self, source: int, skip: int, values: Mapping[int, Any]) -> bytes:
-        """Return the JSON body of the values."""
         parts = [f'{{"@":[{source},{skip}]']
         for index, value in values.items():
             write = _WRITERS.get(value.__class__, _write_any)
@@ -70,7 +69,7 @@ class JsonFormat:
             raise CorruptFrame("body without source and skip")
         if source >= sources:
             raise CorruptFrame("unknown alias", alias=source, sources=sources)
-        if not simple and any(_deep(value) for value in values.values()):
+        if not simple and any(_is_deep(value) for value in values.values()):
             raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
         indexes = self._indexes
         try:
@@ -79,18 +78,11 @@ class JsonFormat:
             raise CorruptFrame("unknown property", property=unknown.args[0]) from None
 
 
-def _deep(value: Any) -> bool:
+def _is_deep(value: Any, depth: int = MAX_DEPTH) -> bool:
     """Return whether values are nested too deep. The limit of the JSON parser differs between Python versions."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [inner for item in level if isinstance(item, list | dict) for inner in _children(item)]
-        if not level:
-            return False
-    return True
-
-
-def _children(item: list[Any] | dict[str, Any]) -> Iterable[Any]:
-    return item.values() if isinstance(item, dict) else item
+    if not depth or not isinstance(value, list | dict):
+        return not depth
+    return any(_is_deep(inner, depth - 1) for inner in (value.values() if isinstance(value, dict) else value))
 
 
 def _encode_name(name: str) -> str:

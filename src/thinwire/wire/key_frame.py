@@ -59,12 +59,10 @@ class KeyFrame(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the first chunk of its round."""
         return self.first == 0
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the last chunk of its round."""
         return self.first + len(self.sources) == self.total_sources
 
     def encode(self) -> bytes:
@@ -87,7 +85,13 @@ class KeyFrame(NamedTuple):
     @classmethod
     def decode(cls, body: bytes) -> KeyFrame:
         """Decode a chunk; the wire version is checked first."""
-        body = _checked(body)
+        if len(body) < 1 + _FINGERPRINT + 4:
+            raise CorruptFrame("key frame cut off", length=len(body))
+        if body[0] != WIRE_VERSION:
+            raise UnsupportedVersion(version=body[0], supported=[WIRE_VERSION])
+        if crc32(body[:-4]) != int.from_bytes(body[-4:], "big"):
+            raise CorruptFrame("key frame does not match its checksum", length=len(body))
+        body = body[:-4]
         head, at = read_head(body)
         sources: list[SourceState] = []
         while at < len(body):
@@ -110,17 +114,6 @@ def read_head(body: bytes) -> tuple[KeyFrame, int]:
     total, at = varint.read(body, at)
     first, at = varint.read(body, at)
     return KeyFrame(incarnation, sequence, config_version, fingerprint, rules, scales, total, first, ()), at
-
-
-def _checked(body: bytes) -> bytes:
-    """Verify the checksum and return the body without it."""
-    if len(body) < 1 + _FINGERPRINT + 4:
-        raise CorruptFrame("key frame cut off", length=len(body))
-    if body[0] != WIRE_VERSION:
-        raise UnsupportedVersion(version=body[0], supported=[WIRE_VERSION])
-    if crc32(body[:-4]) != int.from_bytes(body[-4:], "big"):
-        raise CorruptFrame("key frame does not match its checksum", length=len(body))
-    return body[:-4]
 
 
 def begins_round(frame: bytes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from thinwire.schema import Kind, Schema
+from thinwire.schema import Kind
 
 
 class EncodingKind(IntEnum):
@@ -48,13 +48,7 @@ SLOTS = {EncodingKind.FLAG: 1, EncodingKind.TICK: 1, EncodingKind.FLOAT: 1, Enco
 
 
 def encoding_kind_of(kind: Kind) -> EncodingKind:
-    """Return the encoding of a property kind."""
     return _ENCODING_KINDS[kind]
-
-
-def encoding_kinds_of(schema: Schema) -> tuple[EncodingKind, ...]:
-    """Return the encodings of the wire properties of a schema, in order."""
-    return tuple(_ENCODING_KINDS[p.kind] for p in schema.wire)
 
 
 class PartialEvent(NamedTuple):

@@ -1,12 +1,12 @@
 """State of a stream that encoder and decoder share, besides the state of sources.
 
 Scales. A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then
-`v`. The order is computed from the level of the field: a running mean of its codes, in sixteenths, which is equal on
-both sides.
+`v`. The order is the bit length of half the mean code of the field. The level of a field is this mean, a running one in
+sixteenths, which is equal on both sides.
 
 >>> level = 0
 >>> for z in (40, 44, 41, 39): level = adapt(level, z)
->>> order(level)
+>>> (level >> 5).bit_length()
 3
 
 Text tables. A text is sent once and by its index afterwards. Declared enum members are always in the table. Other texts
@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event import EncodingKind, encoding_kinds_of
+from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 CEILING = 1 << 40
 """larger codes count as this, so that the mean fits into 64 bits"""
@@ -43,11 +43,6 @@ def adapt(level: int, code: int) -> int:
     if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
-
-
-def order(level: int) -> int:
-    """Return the order of the next code at a level."""
-    return (level >> 5).bit_length()
 
 
 def to_byte(level: int) -> int:
@@ -80,11 +75,9 @@ class TextTable:
         self._next = 0
 
     def index_of(self, text: str) -> int | None:
-        """Return the index of a text, or None."""
         return self._indexes.get(text)
 
     def text(self, index: int) -> str:
-        """Return the text at an index."""
         if index < len(self.members):
             return self.members[index]
         if index - len(self.members) >= len(self._ring):
@@ -145,13 +138,10 @@ class StreamState:
     """Scales, text tables, sequence and check: equal on both sides after every frame, reset by key frames.
 
     The numbers are in one array of cells, which per-event code and compiled kernels share.
-
-    whole_texts: texts are not deflated individually, because the body is packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
-        self.whole_texts = False
-        self.encodings = encoding_kinds_of(schema)
+        self.encodings = tuple(encoding_kind_of(p.kind) for p in schema.wire)
         self.cells = array("q", [0] * (FIRST + len(self.encodings)))
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide
@@ -163,7 +153,6 @@ class StreamState:
 
     @property
     def sources(self) -> int:
-        """Number of sources in the stream."""
         return self.cells[SOURCES]
 
     @sources.setter

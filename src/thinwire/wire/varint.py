@@ -56,18 +56,15 @@ def unzigzag(number: int) -> int:
 
 
 def write_signed(number: int) -> bytes:
-    """Encode a signed 64-bit number."""
     return write(zigzag(number))
 
 
 def read_signed(data: bytes, at: int) -> tuple[int, int]:
-    """Return the signed number at offset `at` and the offset after it."""
     number, at = read(data, at)
     return unzigzag(number), at
 
 
 def write_blob(blob: bytes) -> bytes:
-    """Encode bytes with their length in front."""
     return write(len(blob)) + blob
 
 

@@ -1,26 +1,10 @@
 """Predictors: integer models that both ends of a stream run."""
 
-from typing import TYPE_CHECKING
-
-from thinwire.lazy import contents
-
-if TYPE_CHECKING:
-    from thinwire.codec.predictors.catalogue import by_name, names, register
-    from thinwire.codec.predictors.custom import CustomPredictor
-    from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, Smooth, Trend
-    from thinwire.codec.predictors.predictor import Predictor
-    from thinwire.codec.predictors.seasonal import Seasonal, find_period
-else:
-    __getattr__, __dir__ = contents(
-        __name__,
-        {
-            "catalogue": "by_name names register",
-            "custom": "CustomPredictor",
-            "extrapolation": "Cadence LastValue Linear Smooth Trend",
-            "predictor": "Predictor",
-            "seasonal": "Seasonal find_period",
-        },
-    )
+from thinwire.codec.predictors.catalogue import by_name, names, register
+from thinwire.codec.predictors.custom import CustomPredictor
+from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, Smooth, Trend
+from thinwire.codec.predictors.predictor import Predictor
+from thinwire.codec.predictors.seasonal import Seasonal, find_period
 
 __all__ = [
     "Cadence",

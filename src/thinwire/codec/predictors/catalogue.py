@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from thinwire.codec.predictors import arithmetic
 from thinwire.codec.predictors.custom import CustomPredictor
@@ -56,9 +55,6 @@ def names() -> list[str]:
     return sorted([*_SIMPLE, Seasonal.name, *_CUSTOM])
 
 
-_UNKNOWN = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
-
-
 def by_name(name: str, period: int | None = None) -> Predictor:
     """Return a predictor with default gains. Raises ConfigError for an unknown name.
 
@@ -67,27 +63,19 @@ def by_name(name: str, period: int | None = None) -> Predictor:
     """
     if name in _SIMPLE:
         return _SIMPLE[name]()
-    if name != Seasonal.name and name not in _CUSTOM:
-        load_extensions(EXTENSIONS)
-    if name in _CUSTOM:
-        return _CUSTOM[name]()
     if name != Seasonal.name:
-        raise ConfigError("unknown predictor", predictor=name, known=names(), advice=_UNKNOWN)
+        try:
+            return custom_by_name(name)()
+        except UnknownPredictor:
+            advice = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
+            raise ConfigError("unknown predictor", predictor=name, known=names(), advice=advice) from None
     if period is None:
         raise ConfigError("the seasonal predictor needs the property's period", predictor=name)
     return Seasonal(period)
 
 
-class PredictorCandidate(NamedTuple):
-    """Mode and coefficients that `auto` may select."""
-
-    mode: int
-    coefficients: int
-
-
-def candidates() -> list[PredictorCandidate]:
-    """Return the candidates of `auto`, cheapest first; the seasonal one is last and needs a period."""
-    described = [LastValue(), Linear(), Trend(), Smooth(64), Smooth(24), Cadence()]
-    plain = [PredictorCandidate(p.mode, p.coefficients) for p in described]
-    fine = [PredictorCandidate(p.mode | arithmetic.FINE, p.coefficients) for p in plain[:1]]
-    return [*plain[:1], *fine, *plain[1:], PredictorCandidate(arithmetic.SEASONAL, 0)]
+def candidates() -> list[tuple[int, int]]:
+    """Return mode and coefficients of the candidates of `auto`, cheapest first; the seasonal one needs a period."""
+    others = (Linear(), Trend(), Smooth(64), Smooth(24), Cadence())
+    held = [(arithmetic.LAST, 0), (arithmetic.LAST | arithmetic.FINE, 0)]
+    return [*held, *((p.mode, p.coefficients) for p in others), (arithmetic.SEASONAL, 0)]

@@ -53,16 +53,3 @@ class CustomPredictor(Predictor):
         """Return the next state, limited to the range that snapshots store."""
         a, b = cls.next_state(x, x1, x2, a, 0 if b == UNSET else b)
         return clamp(a, STATE_LIMIT), clamp(b, STATE_LIMIT)
-
-    def observe(self, value: int) -> None:
-        if self._x1 is None:
-            self._x2 = value
-        else:
-            self._offset, self._trend = self.update(value, self._x1, self._x2, self._offset, self._trend)
-            self._x2 = self._x1
-        self._x1 = value
-
-    def predict(self) -> int:
-        if self._x1 is None:
-            raise ValueError("predict needs at least one observed value")
-        return self.step(self._x1, self._x2, self._offset, self._trend)

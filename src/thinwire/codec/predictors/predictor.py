@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import ClassVar
 
-from thinwire.codec.predictors.arithmetic import SEASONAL, TREND, observe_trend, predict
+from thinwire.codec.predictors import arithmetic
 from thinwire.codec.ticks import UNSET
 
 
@@ -24,34 +23,32 @@ class Predictor:
         self._x2 = 0
         self._offset = 0
         self._trend = UNSET
-        self._season: deque[int] = deque(maxlen=self.season)
 
     @property
     def coefficients(self) -> int:
         """The gains as one number, as sent."""
         return 0
 
-    @property
-    def season(self) -> int:
-        """Number of past values that the predictor uses."""
-        return 0
-
     def observe(self, value: int) -> None:
         """Add the next value."""
-        if self._x1 is not None:
-            if self.mode == TREND:
-                self._offset, self._trend = observe_trend(value, self._x1, self._offset, self._trend, self.coefficients)
-            self._x2 = self._x1
-        else:
+        if self._x1 is None:
             self._x2 = value
+        else:
+            self._offset, self._trend = self.update(value, self._x1, self._x2, self._offset, self._trend)
+            self._x2 = self._x1
         self._x1 = value
-        self._season.append(value)
 
     def predict(self) -> int:
         """Return the predicted next value. Needs at least one value."""
         if self._x1 is None:
             raise ValueError("predict needs at least one observed value")
-        x2 = self._x2
-        if self.mode == SEASONAL:
-            x2 = self._season[0] if len(self._season) == self.season else UNSET
-        return predict(self.mode, self._x1, x2, self._offset, self._trend, self.coefficients)
+        return self.step(self._x1, self._x2, self._offset, self._trend)
+
+    def step(self, x1: int, x2: int, a: int, b: int) -> int:
+        """Return the prediction after the last two values; `a` and `b` are offset and trend."""
+        return arithmetic.predict(self.mode, x1, x2, a, b, self.coefficients)
+
+    def update(self, x: int, x1: int, x2: int, a: int, b: int) -> tuple[int, int]:
+        """Return `a` and `b` after the value `x`, which followed `x1`."""
+        is_trend = self.mode == arithmetic.TREND
+        return arithmetic.observe_trend(x, x1, a, b, self.coefficients) if is_trend else (a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,11 +29,15 @@ class Seasonal(Predictor):
         if not 1 < period <= MAX_PERIOD:
             raise ConfigError("period out of range", period=period, limit=MAX_PERIOD)
         self.period = period
+        self._season: deque[int] = deque(maxlen=period)
         super().__init__()
 
-    @property
-    def season(self) -> int:
-        return self.period
+    def observe(self, value: int) -> None:
+        super().observe(value)
+        self._season.append(value)
+
+    def step(self, x1: int, x2: int, a: int, b: int) -> int:
+        return self._season[0] if len(self._season) == self.period else x1
 
 
 def find_period(ticks: Sequence[int], longest: int = MAX_PERIOD) -> int | None:

@@ -25,15 +25,15 @@ _MAX_ADVANCE = MAX_SKIP - 1
 
 def skip_to_event(stream: StreamEncoder, event: Event, now: float) -> list[bytes]:
     """Advance a source to just before `event` and require a frame for it. Return the frames needed, usually none."""
-    sources, frames = stream.sources, list[bytes]()
-    row = sources.row_of(event.source)
+    reducer, frames = stream.reducer, list[bytes]()
+    row = reducer.row_of(event.source)
     if row is None:
         return []
-    while event.ordinal - 1 - sources.last_sent(row) > _MAX_ADVANCE:
-        sources.advance_to(row, sources.last_sent(row) + _MAX_ADVANCE)
+    while event.ordinal - 1 - reducer.last_sent(row) > _MAX_ADVANCE:
+        reducer.advance_to(row, reducer.last_sent(row) + _MAX_ADVANCE)
         frames += stream.heartbeat(now)
-    sources.advance_to(row, event.ordinal - 1)
-    sources.require_event(row, event.ordinal)
+    reducer.advance_to(row, event.ordinal - 1)
+    reducer.require_event(row, event.ordinal)
     return frames
 
 
@@ -129,8 +129,8 @@ class ChannelEncoder:
     def audit(self, audit: Audit) -> list[bytes]:
         """Return the frames of exact values; none if the event they belong to was not sent."""
         if self.matches is not None:
-            row = self.stream.sources.row_of(audit.source)
-            if row is None or self.stream.sources.last_ordinal(row) != audit.ordinal:
+            row = self.stream.reducer.row_of(audit.source)
+            if row is None or self.stream.reducer.table.ordinal(row) != audit.ordinal:
                 return []
         return self.stream.audit(audit.source, audit.exacts)
 

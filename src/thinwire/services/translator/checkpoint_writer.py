@@ -112,7 +112,7 @@ class CheckpointWriter:
             stream = translation.find_stream(*channel)
             if stream is not None:
                 translation.send_suppressed(*channel)
-                sources += CHANNEL_COST + len(stream.sources)
+                sources += CHANNEL_COST + stream.reducer.table.rows
                 draft.portion.append(channel)
 
     def copy(self, translation: Translation) -> None:

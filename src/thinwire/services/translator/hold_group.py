@@ -59,10 +59,11 @@ class SourceOrdinals:
 
     def rows_of(self, member: HoldMember) -> Rows:
         """Return the row here of each row of a member. The result is cached per shared row map."""
-        row_map, sources = member.sources.row_map, member.sources.keys
+        row_map, sources = member.reducer.row_map, member.reducer.keys
         _, rows = self._rows_by_map.get(id(row_map), (row_map, _NO_ROWS))
         if len(rows) < len(sources):
-            added = [self.row(sources[row], member.sources.last_ordinal(row)) for row in range(len(rows), len(sources))]
+            ordinal = member.reducer.table.ordinal
+            added = [self.row(sources[row], ordinal(row)) for row in range(len(rows), len(sources))]
             rows = np.concatenate((rows, np.array(added, dtype=np.int64)))
             self._rows_by_map[id(row_map)] = row_map, rows
         return rows
@@ -148,7 +149,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
             self.catch_up(member.channel)
         else:
             self._update_position(member)
-            row = member.sources.row_of(event.source)
+            row = member.reducer.row_of(event.source)
             if row is not None:
                 member.advance_to(row, event.ordinal - 1)
         try:

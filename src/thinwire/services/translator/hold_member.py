@@ -83,12 +83,12 @@ def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
 class HoldMember(GroupMember):
     """A channel of a hold group: its subscribers predict that a value stays as last sent."""
 
-    __slots__ = ("_held", "sources")
+    __slots__ = ("_held", "reducer")
 
     def __init__(self, channel: Channel, tick_indexes: dict[str, int], joined_after: int) -> None:
         super().__init__(channel, joined_after)
-        self.sources = self.stream.sources
-        rules = self.stream.rules
+        self.reducer = self.stream.reducer
+        rules = self.reducer.rules
         self._held: list[tuple[int, Rule]] = [
             (tick_indexes[rule.property.name], rule)
             for rule in rules.rules
@@ -102,11 +102,11 @@ class HoldMember(GroupMember):
 
     def advance_to(self, row: int, ordinal: int) -> None:
         """Suppress all events of a source up to `ordinal`."""
-        self._count(self.sources.advance_to(row, ordinal))
+        self._count(self.reducer.advance_to(row, ordinal))
 
     def advance_all(self, rows: Rows, ordinals: Rows) -> None:
         """Suppress all events of every source up to `ordinals[rows[row]]`."""
-        self._count(self.sources.advance_all(rows, ordinals))
+        self._count(self.reducer.advance_all(rows, ordinals))
 
     def _count(self, suppressed: int) -> None:
         self.stream.count_suppressed(suppressed)
@@ -114,11 +114,11 @@ class HoldMember(GroupMember):
 
     def intervals(self, source: Source) -> dict[int, Interval]:
         """Return, by tick index, the interval of ticks of a source that need no frame; all others are unbounded."""
-        row = None if self.is_closed else self.sources.row_of(source)
+        row = None if self.is_closed else self.reducer.row_of(source)
         if row is None:
             return {}
-        found = {index: self.sources.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
-        if self.sources.must_send_next(row):
+        found = {index: self.reducer.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
+        if self.reducer.must_send_next(row):
             found[0] = EMPTY
         return found
 
@@ -196,10 +196,10 @@ class SourceMembers:
         """Yield the members that have suppressed as many events of the source as one frame can skip."""
         limit, earliest = MAX_SKIP - 1, ordinal
         for index, member in enumerate(self._indexed):
-            row = None if member.is_closed else member.sources.row_of(self.source)
+            row = None if member.is_closed else member.reducer.row_of(self.source)
             if row is None:
                 continue
-            sent = member.sources.last_sent(row)
+            sent = member.reducer.last_sent(row)
             if ordinal - sent >= limit:
                 yield index
             else:
