@@ -224,7 +224,7 @@ def test_classes_of_all_sources_share_a_row_map():
     log.publish("p1", event(9, "c"))
     translation.receive(log.messages[-1])
     streams = [translation.find_stream(one.id, "p1") for one in (COARSE, FINE, NARROW)]
-    coarse, fine, narrow = (stream.sources for stream in streams)
+    coarse, fine, narrow = (stream.reducer for stream in streams)
     assert coarse.row_map is fine.row_map
     assert (coarse.keys, fine.keys, narrow.keys) == ([("a",), ("b",), ("c",)], [("a",), ("b",), ("c",)], [("a",)])
 
@@ -236,7 +236,7 @@ def test_another_incarnation_has_another_row_map():
     for room in "ba":
         log.publish("p1", event(9, room))
     translation, _ = translated(log, [COARSE, FINE])
-    coarse, fine = (translation.find_stream(one.id, "p1").sources for one in (COARSE, FINE))
+    coarse, fine = (translation.find_stream(one.id, "p1").reducer for one in (COARSE, FINE))
     assert coarse.row_map is fine.row_map
     assert coarse.keys == [("b",), ("a",)]
 
