@@ -87,7 +87,7 @@ def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() ->
     assert compare_feeds(new, old).dedup.delivered == {
         "p1": {("a",): EventNumber(old.decoders["p1"].incarnation or 0, 6)}
     }
-    stands = max(each.ordinal for each in old.decoders["p1"].present())
+    stands = max(each.ordinal for each in old.decoders["p1"].current_events())
     old.dedup = DeliveryDedup({"p1": {("a",): EventNumber(old.decoders["p1"].incarnation or 0, stands + 1)}})
     handover = compare_feeds(old, new)
     assert [each.ordinal for _, events in handover.pending for each in events] == list(range(stands + 2, 7))
@@ -104,7 +104,7 @@ def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
 
     def messages() -> list[StoredMessage]:
         return [
-            StoredMessage(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
+            StoredMessage(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.is_key else 'd'}", one.payload, 0.0)
             for offset, one in enumerate(translation.take_messages(65_536), (log_decoder.offset or 0) + 1)
         ]
 

@@ -93,7 +93,7 @@ class Reader:
         decoder = log_decoder.select_decoder(stored)
         self.feed.offset = stored.offset
         self._note(at_once(self._shaper.shape(decoder, events, 0, log_decoder.changed_events)))
-        if self._baseline.is_changed_by(self.feed, decoder, stored.offset):
+        if self._baseline.needs_comparison_after(self.feed, decoder, stored.offset):
             self._compare_state(decoder)
         self.changed_events += log_decoder.changed_events is not None
 
@@ -113,7 +113,7 @@ class Reader:
         for stored in log[end:]:
             self.take(stored)
         at_once(self._baseline.poll(0.0))
-        assert self._baseline.finish_switch()
+        assert self._baseline.try_finish_switch()
         for decoder in feed.log_decoder.decoders.values():
             self._compare_state(decoder)
 
@@ -121,7 +121,7 @@ class Reader:
         return 0
 
     def _compare_state(self, decoder: StreamDecoder) -> None:
-        events, repeated = at_once(self._shaper.shape_state(decoder, decoder.present(), 0, any_difference=False))
+        events, repeated = at_once(self._shaper.shape_state(decoder, decoder.current_events(), 0, any_difference=False))
         self._note(events)
         if repeated:
             self.feed.log_decoder.include_suppressed_until(decoder.publisher, repeated)
@@ -132,7 +132,7 @@ class Reader:
 
     def _attach(self) -> None:
         if not self._compares:
-            self.feed.log_decoder.changed_properties = self._shaper.changed_properties
+            self.feed.log_decoder.watched_properties = self._shaper.watched_properties
 
     def _note(self, events: list[Event]) -> None:
         self.seen += [(event.identity, repr(dict(event)), event.bound, event.virtual) for event in events]

@@ -152,7 +152,7 @@ def test_a_channel_keeps_the_sum_of_tolerances_and_loses_nothing(name, mode, dat
     chain = Chain(schema, first, max_silence=data.draw(st.sampled_from([3, 1e9])), audit_every=5)
     for event in events[:moment]:
         chain.publish(event)
-    known = chain.decoder.present()
+    known = chain.decoder.current_events()
     adopted = {event.source: event.ordinal for event in known if chosen is None or chosen(event.source)}
     fast, plain = (chain.open(projected, second, chosen=chosen, compiled=compiled) for compiled in (True, False))
     for event in events[moment:]:
@@ -266,7 +266,7 @@ def test_decoded_values_are_flagged_only_if_the_true_value_is_out_of_range():
     for k, t in enumerate((20.0, 49.9, 49.8, 50.2, 50.0, 49.9, 50.0), start=1):
         chain.publish(room(k, t=t))
     chain.finish()
-    upstream = [event["t"] for event in chain.decoder.present()]
+    upstream = [event["t"] for event in chain.decoder.current_events()]
     assert upstream[0] > 50
     assert [event.flags for event in served.events if event.flags] == [("t",)]
     assert [event.ordinal for event in served.events if event.flags] == [4]

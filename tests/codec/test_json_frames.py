@@ -146,7 +146,7 @@ def state_of(reader):
     decoder_state = reader.decoder_state
     if decoder_state is None:
         return reader.state, reader.counts
-    known = [(event.ordinal, repr(event)) for event in reader.present()]
+    known = [(event.ordinal, repr(event)) for event in reader.current_events()]
     return reader.state, reader.counts, known, list(decoder_state.stream.cells), decoder_state.sequencer.dedup.hashes()
 
 

@@ -69,7 +69,7 @@ def test_a_late_decoder_starts_with_the_next_payload():
         out.send(b"%d" % n, 0.0)
     reader.hand(join(out.start(1.0)))
     assert not reader.out
-    assert not reader.subscriber.present()
+    assert not reader.subscriber.current_events()
     assert not reader.subscriber.peek()
     reader.hand(join(out.send(b"next", 1.0)))
     assert reader.events[0].ordinal == 6

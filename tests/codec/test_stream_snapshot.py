@@ -144,7 +144,7 @@ def test_a_restored_decoder_continues_like_the_original(schema, compiled, data):
     receive(original, messages[:cut])
     other = restored(schema, compiled, snapshot_decoder(original), include_suppressed=wanted)
     check_same_state(original, other)
-    assert [described(event) for event in original.present()] == [described(event) for event in other.present()]
+    assert list(map(described, original.current_events())) == list(map(described, other.current_events()))
     repeated = data.draw(st.integers(1, cut))
     lost = data.draw(st.integers(cut, len(messages)))
     check_same_deliveries(original, other, messages[repeated:lost] + messages[lost + 1 :] + writer.start(101))
@@ -217,9 +217,9 @@ def test_exact_values_are_restored():
     writer, reader, _ = simple_pair()
     receive(reader, writer.publish({"id": "a", "n": 1 << 62, "x": 0.5}, 0))
     twin = restored(NUMBERS, False, snapshot_decoder(reader))
-    assert [event["n"] for event in twin.present()] == [1 << 62, 4]
-    assert [described(event) for event in twin.present()] == [described(event) for event in reader.present()]
-    from_writer = restored(NUMBERS, False, snapshot_encoder(writer)).present()[0]
+    assert [event["n"] for event in twin.current_events()] == [1 << 62, 4]
+    assert list(map(described, twin.current_events())) == list(map(described, reader.current_events()))
+    from_writer = restored(NUMBERS, False, snapshot_encoder(writer)).current_events()[0]
     assert from_writer.bound == {"n": None, "x": None}
 
 
@@ -400,7 +400,7 @@ def test_absent_cells_are_accepted():
     half = int(np.float64(0.5).view(np.int64))
     change = with_cells({N + X1: (ABSENT, 4), X + X1: (ABSENT, half)})
     reader = restored(NUMBERS, False, altered(sections={0: change}))
-    assert [(event["n"], event["x"]) for event in reader.present()] == [(None, None), (4, 0.5)]
+    assert [(event["n"], event["x"]) for event in reader.current_events()] == [(None, None), (4, 0.5)]
 
 
 @pytest.mark.parametrize(

@@ -364,4 +364,4 @@ def test_a_successor_may_use_other_rows():
     pass_on(reader, frames)
     reader.expect_successor()
     assert pass_on(reader, second.start(0)) == []
-    assert {event.source: event["n"] for event in reader.present()} == {("a",): 1, ("b",): 2}
+    assert {event.source: event["n"] for event in reader.current_events()} == {("a",): 1, ("b",): 2}

@@ -80,7 +80,7 @@ def test_the_trainer_runs_the_policy():
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        dictionary = await DictionaryStore(bucket).get(active.dictionaries[0].name)
+        dictionary = await DictionaryStore(bucket).get(active.dictionaries[0].hash_bytes)
         assert dictionary.facts.messages == 50
         await broker.close()
 

@@ -32,7 +32,7 @@ class ChannelReader:
     def read(self, messages):
         for message in messages:
             self._offset += 1
-            subject = (channel_key_subject if message.key else channel_data_subject)("rooms", COARSE.id, "p1")
+            subject = (channel_key_subject if message.is_key else channel_data_subject)("rooms", COARSE.id, "p1")
             self.deliveries += self.decoder.receive(StoredMessage(self._offset, subject, message.payload, 0.0), 0.0)
 
     def select(self, kind):
@@ -106,7 +106,7 @@ def test_the_state_of_a_successor_is_compared_once(log, written):
     changed = []
     for message in written[:20] + continue_after(log, written[:20]):
         reader.read([message])
-        changed.append(baseline.is_changed_by(feed, reader.decoder.current, 1))
+        changed.append(baseline.needs_comparison_after(feed, reader.decoder.current, 1))
     assert [index for index, is_changed in enumerate(changed) if is_changed] == [20]
 
 
@@ -128,5 +128,5 @@ def test_a_successor_begins_before_a_gap_of_the_log():
     translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, log_decoder=log_decoder)
     translation.open(DemandClass({"t": 0.5}), {"p": Position(1)})
     translation.receive(StoredMessage(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
-    messages = [(decode_envelope(message.payload)[1], message.key) for message in translation.take_messages(LIMIT)]
+    messages = [(decode_envelope(message.payload)[1], message.is_key) for message in translation.take_messages(LIMIT)]
     assert messages == [(Position(1), True), (Position(3), True)]

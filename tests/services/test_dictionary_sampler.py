@@ -73,7 +73,7 @@ def test_a_new_one_is_stored_with_its_documents_and_outlives_the_one_before():
     one = sampler(Replace(first, None, {"gain": 3}), Replace(second, 10))
     update = act(one, 50.0)
     assert (update.decision.kind, update.decision.expires, update.decision.why) == ("replace", 1050, {"gain": 3})
-    assert update.decision.travels == len(update.packed.body) > 0
+    assert update.decision.transfer_size == len(update.packed.body) > 0
     assert (update.active.version, one.active_dictionary) == (1, first)
     update = act(one, 60.0)
     assert update.active.dictionaries == (DictionaryReference(second.hash.hex(), 1051, first.hash.hex()),)
@@ -111,7 +111,7 @@ def test_too_late_to_prolong_it_is_renewed_when_it_has_expired():
     assert act(one, 90.0) is None, "some publishers might not hear of it in time"
     update = act(one, 100.0)
     assert (update.decision.kind, update.decision.expires) == ("renew", 200)
-    assert update.active.farthest(100.0).expires == 200
+    assert update.active.last_to_expire(100.0).expires == 200
 
 
 def test_a_prolongation_that_could_not_be_written_in_time_is_given_up():
@@ -212,7 +212,7 @@ def test_versions_and_expiries_never_go_back(steps):
         if update is None or what == "k":  # the store cannot be reached
             continue
         assert update.active.version == before.version + 1
-        said, past = update.active.farthest(now), before.farthest(now)
+        said, past = update.active.last_to_expire(now), before.last_to_expire(now)
         assert said is None or past is None or said.expires > past.expires
         if update.decision.kind == "prolong":
             assert now < past.expires - L

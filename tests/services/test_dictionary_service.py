@@ -132,7 +132,7 @@ def test_what_messages_share_is_stored_announced_and_explained(kind):
             await notes.publish(100)
             document = await until(notes.in_use)
             said = document.dictionaries[0]
-            found = await DictionaryStore(notes.bucket).get(said.name)
+            found = await DictionaryStore(notes.bucket).get(said.hash_bytes)
             assert found.facts.ratio > 30
             assert document.sample_count == 100
             await until(lambda: heard(notes))
@@ -154,14 +154,14 @@ def test_killed_another_goes_on_from_the_store():
         task = asyncio.create_task(DictionaryService(own, lease=TERM, settings=HABITS).run())
         await notes.publish(100)
         document = await until(notes.in_use)
-        await notes.say(notes.out.use(await notes.shelf.store.get(document.dictionaries[0].name), 9))
+        await notes.say(notes.out.use(await notes.shelf.store.get(document.dictionaries[0].hash_bytes), 9))
         await notes.publish(20)
         await own.close()  # no farewell: the lease has to run out
         await task
         await notes.publish(30)
         async with running(await connect()) as service:
             sampler = (await until(lambda: at_work(service, notes.topic))).sampler
-            assert sampler.active_dictionary.hash == document.dictionaries[0].name
+            assert sampler.active_dictionary.hash == document.dictionaries[0].hash_bytes
             await notes.publish(10)
             await until(lambda: seen(sampler, 160))
             assert sampler.active.version == document.version, "it knows what is spread already"
@@ -223,7 +223,7 @@ def test_a_store_that_cannot_be_reached_is_tried_again(monkeypatch):
             await notes.publish(100)
             document = await until(notes.in_use)
             assert len(set(refused)) == 1, "trained once, stored as soon as that can be done"
-            assert refused[-1] == document.dictionaries[0].name
+            assert refused[-1] == document.dictionaries[0].hash_bytes
             assert len(refused) == 3
 
     run(tell)
@@ -334,14 +334,14 @@ def test_what_the_store_lost_is_stored_again():
             await notes.publish(100)
             said = (await until(notes.in_use)).dictionaries[0]
             store = DictionaryStore(notes.bucket)
-            await store.delete(said.name)
-            assert (await until(lambda: store.get(said.name))).hash == said.name
+            await store.delete(said.hash_bytes)
+            assert (await until(lambda: store.get(said.hash_bytes))).hash == said.hash_bytes
             await notes.bucket.put(said.hash, b"\x03not a dictionary")
 
             async def back():
                 with suppress(CorruptDictionary):
-                    return await store.get(said.name)
+                    return await store.get(said.hash_bytes)
 
-            assert (await until(back)).hash == said.name
+            assert (await until(back)).hash == said.hash_bytes
 
     run(tell)

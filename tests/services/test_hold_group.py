@@ -41,7 +41,7 @@ def by_channel(messages):
     """Messages in the order of their channels: between channels it says nothing."""
     found = defaultdict(list)
     for message in messages:
-        found[message.class_id, message.publisher].append((message.key, message.payload))
+        found[message.class_id, message.publisher].append((message.is_key, message.payload))
     return dict(found)
 
 

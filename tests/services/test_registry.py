@@ -248,11 +248,11 @@ def test_a_subscription_is_removed_after_two_missed_probes():
     world.subscribe("dead", 0.1)
     world.subscribe("durable", 1, durable="d")
     world.run(20)
-    assert [document.identity for document in world.registry.probes(world.now)] == ["dead", "quick"]
-    assert world.registry.probes(world.now) == []
+    assert [document.identity for document in world.registry.take_due_probes(world.now)] == ["dead", "quick"]
+    assert world.registry.take_due_probes(world.now) == []
     for round_ in range(2):
         world.now += 5
-        for document in world.registry.probes(world.now):
+        for document in world.registry.take_due_probes(world.now):
             world.registry.record_probe(document, document.identity == "quick")
         world.run()
         assert (world.registry.documents.find("subscription.rooms.dead") is not None) == (round_ == 0)
@@ -265,7 +265,7 @@ def test_an_answer_resets_the_missed_probes():
     world.subscribe("a", 0.5)
     for answered in (False, True, False):
         world.now += 5
-        [document] = world.registry.probes(world.now)
+        [document] = world.registry.take_due_probes(world.now)
         world.registry.record_probe(document, answered)
     world.run()
     assert world.registry.documents.find("subscription.rooms.a") is not None
@@ -275,7 +275,7 @@ def test_a_missed_probe_of_a_replaced_document_does_not_count():
     world = World()
     world.subscribe("a", 0.5)
     world.now += 5
-    [old] = world.registry.probes(world.now)
+    [old] = world.registry.take_due_probes(world.now)
     world.subscribe("a", 0.7)
     world.registry.record_probe(old, False)
     world.registry.record_probe(old, False)

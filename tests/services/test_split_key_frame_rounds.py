@@ -74,7 +74,7 @@ async def _succeed(broker, log, one, told, cut):
     channels.messages = first.take_messages(LIMIT)
     place = channels.ends(one.id)["p1"].offset + 1
     assert (place <= told) == (told - 1 in cut[1:]), "a channel has nothing to tell of the rest of a round"
-    view = SimpleNamespace(name="rooms", fetch=None)
+    view = SimpleNamespace(name="rooms", fetch_definition=None)
     decoders = await restore_decoders(broker, view, LogDecoder(log.schemas()), place)
     first_unread = decoders.log_decoder.offset + 1
     assert first_unread == (cut[0] + 1 if told - 1 in cut else place)
@@ -84,7 +84,7 @@ async def _succeed(broker, log, one, told, cut):
     for stored in log.messages[first_unread - 1 :]:
         second.receive(stored)
     taken = second.take_messages(LIMIT)
-    assert taken[0].key
+    assert taken[0].is_key
     assert decode_envelope(taken[0].payload)[:2] == (2, channels.ends(one.id)["p1"])
     reader = Reader(log, one)
     reader.read(channels.messages + taken)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_channel_plan import ROOMS, asking, topic
 
-from thinwire.services.registry.registry import distinct_demands
+from thinwire.services.registry.registry import make_demand_index
 from thinwire.services.translator.channel_plan import ChannelDecider
 from thinwire.topics.tolerance_budget import budget
 
@@ -35,7 +35,7 @@ def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(round
 
 @given(CHANGES)
 def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
-    index, asked = distinct_demands(), {}
+    index, asked = make_demand_index(), {}
     for identity, wanted in (change for changes in rounds for change in changes):
         asked.pop(identity, None)
         if wanted is not None:

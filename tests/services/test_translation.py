@@ -153,7 +153,7 @@ def test_rounds_of_many_key_frames_make_no_gap():
         assert reader.missed == []
         check_told(log, reader)
     translation.request_key_frames(COARSE.id, now=translation.time + 1)
-    assert [m.key for m in translation.take_messages(LIMIT)] == [True, False]
+    assert [m.is_key for m in translation.take_messages(LIMIT)] == [True, False]
 
 
 def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
@@ -163,7 +163,7 @@ def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
     log.publish("p1", event(2, t=30.0))
     log.publish("p1", event(3, t=40.0))
     whole = translated(log, [FINE])[1]
-    assert [(m.key, *decode_envelope(m.payload)[:2]) for m in whole] == [
+    assert [(m.is_key, *decode_envelope(m.payload)[:2]) for m in whole] == [
         (True, 1, Position(1)),
         (False, 1, Position(3)),
     ]
@@ -178,7 +178,7 @@ def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
         split(decode_envelope(whole[1].payload)[2])
     )
     for message in whole + small:
-        assert message.key == begins_round(decode_envelope(message.payload)[2])
+        assert message.is_key == begins_round(decode_envelope(message.payload)[2])
 
 
 def test_messages_are_cut_between_those_of_the_log_where_they_can():
@@ -193,7 +193,7 @@ def test_messages_are_cut_between_those_of_the_log_where_they_can():
         translation.receive(stored)
     waiting = translation.pending_bytes
     cut = translation.take_messages(120)
-    assert all(len(m.payload) <= 120 for m in cut if not m.key)
+    assert all(len(m.payload) <= 120 for m in cut if not m.is_key)
     assert [decode_envelope(m.payload)[1].within for m in cut] == [0] * len(cut)
     told = translation.counts.classes[FINE.id]
     assert waiting == told.frame_bytes + FRAME_OVERHEAD * told.frames
@@ -206,8 +206,8 @@ def test_a_class_that_is_opened_later_begins_with_what_is_known():
     translation, _ = translated(log, [])
     translation.open(COARSE)
     (first, second) = translation.take_messages(LIMIT)
-    assert first.key
-    assert second.key
+    assert first.is_key
+    assert second.is_key
     assert {decode_envelope(m.payload)[1].offset for m in (first, second)} == {len(log.messages) - 1, len(log.messages)}
     reader = Reader(log, COARSE)
     reader.read([first, second])
@@ -267,7 +267,7 @@ def test_what_subscribers_ask_for_is_told_at_most_once_a_second_of_the_logs_time
     translation.request_key_frames(COARSE.id, "p1")
     translation.request_key_frames(COARSE.id, "p1")
     (only,) = translation.take_messages(LIMIT)
-    assert (only.class_id, only.publisher, only.key) == (COARSE.id, "p1", True)
+    assert (only.class_id, only.publisher, only.is_key) == (COARSE.id, "p1", True)
     translation.request_key_frames(COARSE.id)
     assert [m.publisher for m in translation.take_messages(LIMIT)] == ["p2"]
     translation.request_key_frames(COARSE.id, "p2", now=translation.time + 1)
@@ -276,7 +276,7 @@ def test_what_subscribers_ask_for_is_told_at_most_once_a_second_of_the_logs_time
     log.now += 5
     log.publish("p1", event(0, t=99.0))
     translation.receive(log.messages[-1])
-    assert [m.key for m in translation.take_messages(LIMIT) if m.class_id == COARSE.id] == [False, True]  # it was owed
+    assert [m.is_key for m in translation.take_messages(LIMIT) if m.class_id == COARSE.id] == [False, True]
 
 
 def test_heartbeats_and_audits_are_the_publishers():
@@ -450,7 +450,7 @@ def test_a_successor_goes_on_in_the_middle_of_a_message():
     for stored in log.messages[first:]:
         successor.receive(stored)
     told = successor.take_messages(LIMIT)
-    assert (told[0].key, decode_envelope(told[0].payload)[:2]) == (True, (2, Position(1, 3)))
+    assert (told[0].is_key, decode_envelope(told[0].payload)[:2]) == (True, (2, Position(1, 3)))
     reader = Reader(log, FINE)
     reader.read(channels.messages + told + whole[written:])  # the dead one's last words come late, and are dropped
     assert reader.missed == []

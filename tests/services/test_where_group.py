@@ -227,7 +227,7 @@ def test_key_frames_that_are_due_are_told_though_nothing_matches():
     keys = []
     for stored in log.messages:
         translation.receive(stored)
-        keys += [message.key for message in translation.take_messages(LIMIT)]
+        keys += [message.is_key for message in translation.take_messages(LIMIT)]
     assert 3 <= sum(keys) <= 5
 
 

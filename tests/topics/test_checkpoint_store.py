@@ -94,7 +94,7 @@ def test_pruning_keeps_what_readers_of_the_log_can_use():
         assert [one.offset for one in await store.read_all(TOPIC)] == [300, 400]
         assert {key.split(".")[3].split("-")[0] for key in await pieces(bucket)} == {"300", "400"}
         await store.prune(TOPIC, 350)
-        await store.forget(TOPIC)
+        await store.delete(TOPIC)
         assert await store.read_all(TOPIC) == []
         assert await pieces(bucket) == set()
 

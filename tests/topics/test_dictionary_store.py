@@ -90,11 +90,11 @@ def test_the_cache_keeps_recently_used_dictionaries():
     known = DictionaryCache(limit=25)
     made = [Dictionary(bytes((n,)) * 10, "zlib", 6, 64) for n in range(4)]
     for dictionary in made[:2]:
-        known.keep(dictionary)
+        known.add(dictionary)
     assert known.find(made[0].hash) is made[0]
-    known.keep(made[2])
+    known.add(made[2])
     assert [known.find(d.hash) is d for d in made] == [True, False, True, False]
-    known.keep(LARGE)
+    known.add(LARGE)
     assert known.find(LARGE.hash) is LARGE, "the last one stays, however large"
     assert known.find(made[0].hash) is None
 
@@ -115,7 +115,7 @@ def test_a_difference_is_read_with_its_parents():
         assert (await store.get(line[-1].hash)).content == line[-1].content
         before = store.received
         known = DictionaryCache()
-        known.keep(line[-2])
+        known.add(line[-2])
         assert (await store.get(line[-1].hash, known.find)).content == line[-1].content
         assert store.received - before < 100, "who has the parent reads the change alone"
 

@@ -105,7 +105,7 @@ def test_static_facts_are_columns_of_the_table(caplog: pytest.LogCaptureFixture)
     source = MemorySource()
     source.register(schema)
     factoring = Factoring(schema)
-    writing = Writing(source, "p0", factoring.on_wire)
+    writing = Writing(source, "p0", factoring.wire_schema)
     for n, event in enumerate(readings(20)):
         event |= {"make": f"Acme {event['room']}", "height": 2.5}
         on_wire, key, facts = factoring.split(event)

@@ -196,7 +196,7 @@ async def _replay(seed, caplog):
                 starts = await compare(broker, view, track, make, messages, places)
                 assert harmed or any("from the checkpoint" in text for text in starts)
         assert "skipped checkpoint" in caplog.text
-        await story.store.forget(story.topic)
+        await story.store.delete(story.topic)
         for track, make, messages in kept:
             places = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
             starts = await compare(broker, view, track, make, messages, places)

@@ -36,7 +36,7 @@ def test_split_and_join_restore_the_event(raw):
         if facts is not None:
             assert key not in known
             known[key] = decode_facts(key, encode_facts(facts))
-        flat = flatten(on_wire, factoring.on_wire)
+        flat = flatten(on_wire, factoring.wire_schema)
         assert flat["facts"] == key
         bound = {"t": 0.5, "time": 0.0, "facts": 0.0}
         received = Event(
@@ -57,8 +57,8 @@ def test_split_and_join_restore_the_event(raw):
 
 def test_static_properties_through_a_stream():
     factoring, known = Factoring(SCHEMA), {}
-    publisher = StreamEncoder(factoring.on_wire, name="p", now=0.0, compiled=False)
-    subscriber = StreamDecoder([factoring.on_wire], publisher="p", compiled=False)
+    publisher = StreamEncoder(factoring.wire_schema, name="p", now=0.0, compiled=False)
+    subscriber = StreamDecoder([factoring.wire_schema], publisher="p", compiled=False)
     frames, sizes, truth = publisher.start(0.0), [], []
     for count in range(20):
         event = {"time": count, "id": "m1", "maker": {"name": "Acme", "year": 1999}, "t": 20.5, "weight": 2.5}
@@ -168,7 +168,7 @@ def test_facts_that_were_not_stored_are_returned_again():
     factoring = Factoring(SCHEMA)
     event = {"time": 1, "id": "x", "weight": 5.0}
     _, key, facts = factoring.split(event)
-    factoring.mark_unsent(key)
+    factoring.mark_unstored(key)
     assert factoring.split(event)[1:] == (key, facts)
     assert factoring.split(event)[2] is None
 

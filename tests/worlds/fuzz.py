@@ -136,7 +136,7 @@ class Target:
         decoder = self._create_decoder()
         restore_decoder(decoder, snapshot)
         self.decoder = decoder
-        decoder.present()
+        decoder.current_events()
         decoder.peek()
 
     def create_state(self) -> tuple[StreamState, Expander]:

@@ -43,9 +43,8 @@ class PublishedEvents:
         self._tolerances: dict[tuple[int, int, str], Fraction] = {}
 
     def begin(self, incarnation: int, schema: Schema, config: StreamConfig) -> None:
-        """Add an incarnation. It replaces one with the same number, of which no message was stored."""
+        """Add an incarnation."""
         self.schemas[incarnation] = schema
-        self._by_source = {key: past for key, past in self._by_source.items() if key[0] != incarnation}
         self.configure(incarnation, config)
 
     def configure(self, incarnation: int, config: StreamConfig) -> None:

@@ -62,9 +62,9 @@ class Proxy:
         self._tasks.add(task)
         writers = [writer]
         try:
-            streams = await asyncio.open_connection(self.target_host, self.target_port, limit=BUFFER_SIZE)
-            writers.append(streams[1])
-            await asyncio.gather(self._pipe(reader, streams[1], True), self._pipe(streams[0], writer, False))
+            server_in, server_out = await asyncio.open_connection(self.target_host, self.target_port, limit=BUFFER_SIZE)
+            writers.append(server_out)
+            await asyncio.gather(self._pipe(reader, server_out, True), self._pipe(server_in, writer, False))
             for end in writers:
                 await end.wait_closed()
         except (OSError, asyncio.CancelledError):

@@ -111,7 +111,7 @@ _DECISION_COLUMNS: dict[str, Column] = {
     "decision": "kind",
     "dictionary": lambda decision: decision.hash[:SHORT] or None,
     "until": lambda decision: format_time(decision.expires) if decision.expires else None,
-    "transfer size": lambda decision: decision.travels or None,
+    "transfer size": lambda decision: decision.transfer_size or None,
     "because": _reasons,
 }
 

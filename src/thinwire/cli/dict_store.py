@@ -84,7 +84,7 @@ async def _list_of_topic(metadata: DictionaryMetadata) -> list[dict[str, Any]]:
     """
     now, rows = time.time(), []
     active = await metadata.read_active() or ActiveDictionaries(metadata.topic)
-    ready, used = [ref for ref in active.dictionaries if ref.expires > now], active.farthest(now)
+    ready, used = [ref for ref in active.dictionaries if ref.expires > now], active.last_to_expire(now)
     stored = await metadata.read_stored()
     for ref in reversed({ref.hash: ref for ref in (*stored.dictionaries, *active.dictionaries)}.values()):
         found = await _find(metadata.store, ref.hash)

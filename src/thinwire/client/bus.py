@@ -28,7 +28,7 @@ from thinwire.schema import Schema
 from thinwire.topics.names import CURSORS, REGISTRY, WATCHES, check_name_token, check_topic
 from thinwire.topics.registry_client import register_schema, remove_subscription
 from thinwire.topics.topic_documents import TopicDocument
-from thinwire.topics.topic_metadata import TopicMetadata, is_served
+from thinwire.topics.topic_metadata import TopicMetadata, is_registry_running
 from thinwire.topics.topic_settings import Settings
 from thinwire.topics.watches.watch_documents import watcher_key
 
@@ -122,7 +122,7 @@ class Bus:
 
     async def served(self) -> bool:
         """Report whether a registry answers. Without one, publishers and subscriptions use the log directly."""
-        return await is_served(self.broker)
+        return await is_registry_running(self.broker)
 
     async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
         """Register a topic under the name of its schema, or a new version of the schema.

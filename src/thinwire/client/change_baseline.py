@@ -31,7 +31,7 @@ class ChangeBaseline:
         self._target: int | None = None
         self._retry_at = 0.0
         self._bounds: dict[str, Mapping[str, float | None]] = {}
-        self._log_offsets: dict[str, int] = {}
+        self._last_log_offsets: dict[str, int] = {}
 
     def start_switch(self, feed: Feed, find_target: Callable[[], Awaitable[int | None]]) -> None:
         """Begin to read another feed.
@@ -49,30 +49,30 @@ class ChangeBaseline:
             self._retry_at = now + RETRY
             self._target = await self._find_target()
 
-    def finish_switch(self) -> bool:
-        """Report once that the feed has reached the position of the previous one."""
+    def try_finish_switch(self) -> bool:
+        """Finish the switch if the feed has reached the position of the previous one. Return True once it has."""
         if self._behind is None or self._target is None or self._behind.offset < self._target:
             return False
         self._behind = None
-        self._log_offsets.clear()
+        self._last_log_offsets.clear()
         return True
 
-    def is_changed_by(self, feed: Feed, decoder: StreamDecoder, offset: int) -> bool:
-        """Report whether the state of a publisher must be compared after a message.
+    def needs_comparison_after(self, feed: Feed, decoder: StreamDecoder, offset: int) -> bool:
+        """Record a message. Return whether the state of its publisher must be compared now.
 
-        In the log: its bounds have changed, so that a value within the old limit may be outside of the new one. In a
-        channel: it has reached the log offset read before, or another translator continues with other values.
+        In the log: the bounds have changed, so that a value within the old one may be outside of the new one. In a
+        channel: the channel has reached the last offset read from the log, or another translator continues it.
         """
         publisher, before = decoder.publisher, self._bounds.get(decoder.publisher)
         self._bounds[publisher] = decoder.bound
         is_settled = self._behind is None
         if not isinstance(feed, ChannelFeed):
-            self._log_offsets[publisher] = offset
+            self._last_log_offsets[publisher] = offset
             return before is not None and before is not decoder.bound and is_settled
         if self._has_predicate:
             return False
         reached = feed.log_decoder.positions.of(publisher).offset
-        if not is_settled and reached >= self._log_offsets.get(publisher, math.inf):
-            del self._log_offsets[publisher]
+        if not is_settled and reached >= self._last_log_offsets.get(publisher, math.inf):
+            del self._last_log_offsets[publisher]
             return True
         return feed.log_decoder.confirm_successor(publisher) and is_settled

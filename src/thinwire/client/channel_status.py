@@ -99,8 +99,8 @@ class ChannelStatus:
 
         silent_since: the time of the last message
 
-        A translator that does not answer for `GIVE_UP_AFTER` seconds has failed: there is no channel until its document
-        has another epoch.
+        A translator that does not answer for `GIVE_UP_AFTER` seconds has failed: there is no channel until it
+        answers again or its document has another epoch.
         """
         if silent_since != self._silent_since:
             self._silent_since = silent_since

@@ -1,7 +1,7 @@
 """Cursors: the stored positions of durable subscriptions and watches. One reader at a time writes a cursor.
 
-A cursor in a channel has three positions: in the channel, in the log per publisher, as covered by the channel, and an
-offset of the log up to which every event was delivered. A reader that cannot read the channel resumes at that offset.
+The cursor of a channel contains the position in the channel, the log position up to which it covers each publisher, and
+the log offset up to which every event was delivered. Without the channel, reading resumes there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from thinwire.topics.position import Position, PublisherPositions
 class ChannelCursor(NamedTuple):
     """A position in the channel of a class, and the log positions of publishers that it covers.
 
-    channel_start: log offset from which the channel contains everything
+    offset, within: as in `Cursor`; channel_start: log offset from which the channel contains everything
     default_offset: log offset for publishers without a position of their own
     """
 
@@ -66,7 +66,7 @@ class CursorStore:
         self._revision = NOTHING
         self._written: Cursor | None = None
         self._writing: asyncio.Task[None] | None = None
-        self._unknown: Mapping[str, Any] = {}
+        self._unknown_fields: Mapping[str, Any] = {}
         self._due = 0.0
 
     @classmethod
@@ -86,11 +86,11 @@ class CursorStore:
         if cursor != self._written:
             # The caller may be cancelled. The write is then completed, because the next one needs its revision.
             self._writing = asyncio.create_task(self._write(cursor, now), name=f"cursor {self._key}")
-            self._writing.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._writing.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs it
             await asyncio.shield(self._writing)
 
     async def _write(self, cursor: Cursor, now: float) -> None:
-        value = CursorDocument.of(cursor, self._unknown).encode()
+        value = CursorDocument.of(cursor, self._unknown_fields).encode()
         try:
             self._revision = await self._bucket.put(self._key, value, revision=self._revision)
         except Conflict:
@@ -104,7 +104,7 @@ class CursorStore:
             self._revision = entry.revision if entry is not None else NOTHING
             return None
         document = CursorDocument.decode(entry.value, f"{CURSORS}/{self._key}")
-        cursor, self._unknown = document.cursor(), document.unknown
+        cursor, self._unknown_fields = document.cursor(), document.unknown
         # A write of the same value changes the revision, so that the next write of the previous reader is refused.
         self._revision = await self._bucket.put(self._key, entry.value, revision=entry.revision)
         self._written = cursor
@@ -135,7 +135,7 @@ class _StoredChannel(Document):
     """Stored position in a channel."""
 
     class_id: Annotated[str, text(), StoredName("class")]
-    opened: Count
+    channel_start: Annotated[int, whole(), StoredName("opened")]
     offset: Count
     within: Count
 
@@ -144,7 +144,7 @@ class _StoredChannel(Document):
 class CursorDocument(Document):
     """Stored form of a cursor.
 
-    channel, since, positions: position in a channel, and the log positions of publishers that it corresponds to
+    channel, default_offset, positions: position in a channel, and the log positions of publishers that it covers
     delivered: sources, with incarnation and ordinal of the last delivered event, per publisher
     """
 
@@ -153,7 +153,7 @@ class CursorDocument(Document):
     offset: Count
     within: Count = 0
     channel: _StoredChannel | None = None
-    since: Count | None = None
+    default_offset: Annotated[int, whole(), StoredName("since")] | None = None
     positions: Annotated[Mapping[str, list[int]], mapping_of(_check_position)] | None = None
     delivered: Annotated[Mapping[str, list[Any]], mapping_of(_check_delivered), StoredName("told")] | None = None
 
@@ -169,7 +169,7 @@ class CursorDocument(Document):
         if channel is None:
             return cls(cursor.offset, cursor.within, delivered=delivered, unknown=unknown)
         stored = _StoredChannel(channel.class_id, channel.channel_start, channel.offset, channel.within)
-        positions = {name: list(position[:2]) for name, position in channel.positions.items()}
+        positions = {name: [position.offset, position.within] for name, position in channel.positions.items()}
         return cls(cursor.offset, cursor.within, stored, channel.default_offset, positions, delivered, unknown=unknown)
 
     def cursor(self) -> Cursor:
@@ -183,7 +183,7 @@ class CursorDocument(Document):
                 for publisher, sources in self.delivered.items()
             }
         if stored is not None:
-            positions = {name: Position(position[0], position[1]) for name, position in (self.positions or {}).items()}
-            default = self.since if self.since is not None else 0
-            channel = ChannelCursor(stored.class_id, stored.opened, stored.offset, stored.within, default, positions)
+            positions = {name: Position(offset, within) for name, (offset, within) in (self.positions or {}).items()}
+            channel_position = stored.class_id, stored.channel_start, stored.offset, stored.within
+            channel = ChannelCursor(*channel_position, self.default_offset or 0, positions)
         return Cursor(self.offset, self.within, channel, delivered)

@@ -1,4 +1,4 @@
-"""From decoded events to the events of a subscription: sources, predicate, changes, reader schema and properties."""
+"""Converts decoded events to those of a subscription: sources, predicate, changes, reader schema and properties."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class EventShaper:
     async def shape_state(
         self, decoder: StreamDecoder, events: list[Event], offset: int, *, any_difference: bool
     ) -> tuple[list[Event], set[Source]]:
-        """Return the events among the current ones of all sources that `emit="changes"` must deliver.
+        """Compare the current events of all sources. Return those that `emit="changes"` must deliver.
 
         Also returns the sources whose last delivered event has other values now: see `ChangeFilter.compare_state`.
         """
@@ -108,8 +108,8 @@ class EventShaper:
             newer = step(newer)
         return newer, {event.source for event in repeated}
 
-    def changed_properties(self, decoder: StreamDecoder) -> Collection[str]:
-        """Return the properties whose every change is delivered; () if the decoder cannot select the changes."""
+    def watched_properties(self, decoder: StreamDecoder) -> Collection[str]:
+        """Return the properties whose changes the decoder selects for delivery; () if it cannot select them."""
         steps = self._steps_for(decoder)
         if steps.changes is None or steps.select or steps.factoring is not None:
             return ()

@@ -25,7 +25,7 @@ class Feed:
 
     offset: of the last message received, or of the one before the position
     has_received: a message was received
-    events_to_skip: events of the first message that were acknowledged before the last stop
+    events_to_skip: number of events of the next message that were acknowledged before the subscription stopped
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Feed:
     async def close(self) -> None:
         await self.reader.close()
 
-    def cursor(self, within: int | None = None) -> Cursor:
-        """Return the position after the last message, or after the first `within` events of it."""
+    def cursor(self, event_count: int | None = None) -> Cursor:
+        """Return the position after the last message, or after the first `event_count` events of it."""
         dedup = self.log_decoder.dedup or DeliveryDedup()
-        if within is None:
-            return Cursor(self.offset, 0, None, _stored_events(dedup))
-        return Cursor(self.offset - 1, within, None, _stored_events(dedup.before_message(self.offset)))
+        if event_count is None:
+            return Cursor(self.offset, 0, None, _select_events_to_store(dedup))
+        return Cursor(self.offset - 1, event_count, None, _select_events_to_store(dedup.before_message(self.offset)))
 
 
 class ChannelFeed(Feed):
@@ -88,32 +88,32 @@ class ChannelFeed(Feed):
     ) -> None:
         super().__init__(broker, selection, log_decoder, ChannelRequests(broker, selection.topic, selection.class_id))
         self.channel_start = channel_start
-        self._began = log_decoder.positions.default_offset
+        self._switch_offset = log_decoder.positions.default_offset
 
     @property
     def log_offset(self) -> int | None:
         """The log offset up to which the channel has delivered everything."""
-        position, complete = self.log_decoder.position, self.log_decoder.positions.default_offset
+        position, covered = self.log_decoder.position, self.log_decoder.positions.default_offset
         if position is None or not self.has_received:
-            return complete if complete > self._began else None
-        return max(position.offset, complete)
+            return covered if covered > self._switch_offset else None
+        return max(position.offset, covered)
 
-    def cursor(self, within: int | None = None) -> Cursor:
-        """Return the position after the last message, or after the first `within` events of it.
+    def cursor(self, event_count: int | None = None) -> Cursor:
+        """Return the position after the last message, or after the first `event_count` events of it.
 
-        Events that were read from the log may be after the position. While there are too many of them for a cursor, the
-        position is the log offset at which the channel was entered.
+        Events after the position may have been delivered from the log. The cursor contains them. If they are too many,
+        the position is the log offset at which the subscription switched to the channel.
         """
         positions, offset, dedup = self.log_decoder.positions, self.offset, self.log_decoder.dedup or DeliveryDedup()
-        if within is not None:
+        if event_count is not None:
             dedup, offset = dedup.before_message(offset), offset - 1
-            if self.log_decoder.previous is not None:
-                positions = positions.instead(*self.log_decoder.previous)
+            if self.log_decoder.previous_position is not None:
+                positions = positions.with_position(*self.log_decoder.previous_position)
         if len(dedup) > MAX_CURSOR_SOURCES:
-            return Cursor(self._began)
+            return Cursor(self._switch_offset)
         covered = positions.default_offset, positions.by_publisher
-        channel = ChannelCursor(self.selection.class_id, self.channel_start, offset, within or 0, *covered)
-        return Cursor(positions.lowest, 0, channel, _stored_events(dedup))
+        channel = ChannelCursor(self.selection.class_id, self.channel_start, offset, event_count or 0, *covered)
+        return Cursor(positions.lowest, 0, channel, _select_events_to_store(dedup))
 
 
 class FeedBatch(NamedTuple):
@@ -135,7 +135,7 @@ class FeedBatch(NamedTuple):
     any_difference: bool = False
 
 
-def _stored_events(dedup: DeliveryDedup) -> DeliveredEvents | None:
+def _select_events_to_store(dedup: DeliveryDedup) -> DeliveredEvents | None:
     """Return the events to store in a cursor. None if there are too many: these may be delivered again."""
     if not dedup.delivered or len(dedup) > MAX_CURSOR_SOURCES:
         return None

@@ -49,7 +49,7 @@ class FeedReader:
     demand: the demand class of the subscription; limit: messages that a reader fetches ahead
     use_channels: False if only the log has the events in the requested schema
     on_notice: called for each notice; save_cursor: called before a feed is closed
-    changed_properties: returns the properties whose every change is delivered; () if decoders do not select changes
+    watched_properties: returns the properties whose every change is delivered; () if decoders do not select changes
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class FeedReader:
         use_channels: bool,
         on_notice: Callable[[Notice], None],
         save_cursor: Callable[[], Awaitable[None]],
-        changed_properties: Callable[[StreamDecoder], Collection[str]],
+        watched_properties: Callable[[StreamDecoder], Collection[str]],
     ) -> None:
         self.feed: Feed
         self._topic = topic
         self._demand = demand
         self._on_notice = on_notice
         self._save_cursor = save_cursor
-        self._changed_properties = changed_properties
+        self._watched_properties = watched_properties
         self._feed_switch = FeedSwitch(broker, topic, demand, limit)
         self._has_channels = topic.managed and use_channels
         self._status = ChannelStatus(broker, topic.name, demand.id, on_notice)
@@ -188,7 +188,7 @@ class FeedReader:
                 notices.append(delivery)
         batches = [FeedBatch(decoder, events, notices, stored.offset, time, changed_events)]
         if self._baseline is not None:
-            if self._baseline.is_changed_by(feed, decoder, stored.offset):
+            if self._baseline.needs_comparison_after(feed, decoder, stored.offset):
                 batches.append(self._make_state_batch(decoder, stored.offset))
             self._queue_state_after_switch(self._baseline)
         return batches + self._take_pending() if self._pending else batches
@@ -259,7 +259,7 @@ class FeedReader:
                 self._on_notice(missed)
 
     def _use(self, feed: Feed) -> None:
-        feed.log_decoder.changed_properties = self._changed_properties
+        feed.log_decoder.watched_properties = self._watched_properties
         self.feed, self._last_received_at, self._must_leave_channel = feed, None, False
 
     async def _find_channel_offset(self, feed: Feed, log_offset: int) -> int | None:
@@ -270,11 +270,11 @@ class FeedReader:
         return await feed.last_offset()
 
     def _queue_state_after_switch(self, baseline: ChangeBaseline) -> None:
-        if baseline.finish_switch():
+        if baseline.try_finish_switch():
             self._pending += map(self._make_state_batch, self.feed.log_decoder.decoders.values())
 
     def _make_state_batch(self, decoder: StreamDecoder, offset: int = 0) -> FeedBatch:
-        state, dedup = decoder.present(), self.feed.log_decoder.dedup
+        state, dedup = decoder.current_events(), self.feed.log_decoder.dedup
         if dedup is not None:
             dedup.remove_reached(decoder.publisher, state)
         return FeedBatch(decoder, state, [], offset, is_state=True, any_difference=self.is_on_channel)
@@ -303,7 +303,7 @@ class FeedReader:
         log_decoder = self.feed.log_decoder
         if not log_decoder.decoders or any(log_decoder.waiting()):
             await self.feed.requests.request_all()
-        return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.decoders.values()]
+        return [FeedBatch(decoder, decoder.current_events(), []) for decoder in log_decoder.decoders.values()]
 
     async def _enter_channel(self, feed: Feed, channel_start: int, now: float) -> SwitchedFeed | None:
         channel = await self._feed_switch.enter_channel(feed, channel_start, now)

@@ -19,7 +19,7 @@ from thinwire.topics.names import data_subject, key_subject, log_of, publisher_s
 from thinwire.wire import begins_round, join
 
 _LENGTH_BYTES = 5
-"""maximum size of the length prefix of a frame in a batch"""
+"""maximum size of the length prefix of a frame in a batch; one byte precedes the first of them"""
 
 _log = logging.getLogger("thinwire.client")
 
@@ -60,7 +60,7 @@ class Outbox:
         self._size = 0
         self._flushing = False
         self._has_frames = asyncio.Event()
-        self._batch_full = asyncio.Event()
+        self._send_now = asyncio.Event()
         self._has_capacity = asyncio.Event()
         self._empty = asyncio.Event()
         self._has_capacity.set()
@@ -85,22 +85,22 @@ class Outbox:
         self._empty.clear()
         self._has_frames.set()
         if self._size >= self.max_batch:
-            self._batch_full.set()
+            self._send_now.set()
         if self._size >= self.max_pending and self.failure is None:
             self.is_blocked = True
             self._has_capacity.clear()
 
     async def wait_for_capacity(self) -> None:
         """Wait until the queue is below `max_pending` bytes. Raises the error that stopped the outbox."""
-        await self._unless_failed(self._has_capacity)
+        await self._wait_unless_failed(self._has_capacity)
 
     async def wait_until_stored(self, timeout: float | None = None) -> None:
         """Wait until all frames are stored. Raises the error that stopped the outbox."""
         self._flushing = True
-        self._batch_full.set()
+        self._send_now.set()
         try:
             async with asyncio.timeout(timeout):
-                await self._unless_failed(self._empty)
+                await self._wait_unless_failed(self._empty)
         except TimeoutError:
             error = self._writer.error
             kind = type(error) if error is not None else BrokerUnavailable
@@ -116,7 +116,7 @@ class Outbox:
             await asyncio.gather(self._task, return_exceptions=True)
         self._fail(TransportClosed())
 
-    async def _unless_failed(self, event: asyncio.Event) -> None:
+    async def _wait_unless_failed(self, event: asyncio.Event) -> None:
         if self.failure is None:
             await event.wait()
         if self.failure is not None:
@@ -143,7 +143,7 @@ class Outbox:
     async def _linger(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self.linger):
-                await self._batch_full.wait()
+                await self._send_now.wait()
 
     async def _send_message(self) -> None:
         """Remove the frames of one message from the queue and store them."""
@@ -156,7 +156,7 @@ class Outbox:
         if not self._pending:
             self._has_frames.clear()
         if self._size < self.max_batch and not self._flushing:
-            self._batch_full.clear()
+            self._send_now.clear()
         await self._writer.append(subject, payload)
         self.messages += 1
         if self.is_blocked and self._size < self.max_pending:

@@ -168,13 +168,13 @@ class PublisherDictionaries:
         """Use the dictionary of an announcement, unless it is older than the last one applied."""
         if active is None or active.version < slots.version:
             return
-        reference = active.farthest(self._clock.now())
+        reference = active.last_to_expire(self._clock.now())
         if reference is None:
             slots.drop()
         else:
-            dictionary = self._topic.dictionary(reference.name)
-            if dictionary is None and await self._topic.fetch_definition(reference.name):
-                dictionary = self._topic.dictionary(reference.name)
+            dictionary = self._topic.dictionary(reference.hash_bytes)
+            if dictionary is None and await self._topic.fetch_definition(reference.hash_bytes):
+                dictionary = self._topic.dictionary(reference.hash_bytes)
             if dictionary is None:
                 return
             slots.use(dictionary, reference.expires)

@@ -80,7 +80,7 @@ async def _join_facts(topic: TopicMetadata, decoder: StreamDecoder) -> list[Even
     """Return the current event of every source with its static properties."""
     assert decoder.decoder_state is not None
     factoring = topic.factoring_of(decoder.decoder_state.fingerprint)
-    events = decoder.present()
+    events = decoder.current_events()
     return events if factoring is None else [await topic.join_facts(factoring, event) for event in events]
 
 

@@ -69,7 +69,7 @@ class PublisherSession:
         )
         self.payload_limit = PayloadLimit(topic.schema, broker.max_payload)
         self.size_limit = SizeLimit(topic.schema, broker.max_payload)
-        self.factoring = Factoring(topic.schema) if topic.factored else None
+        self.factoring = Factoring(topic.schema) if topic.has_static_properties else None
         self._kinds = kind_conversion(topic.schema)
         self._broker = broker
         self._clock = clock

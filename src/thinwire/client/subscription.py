@@ -163,10 +163,10 @@ class Subscription(Consumer[Event]):
             topic,
             demand,
             limit=self._limit,
-            use_channels=schema is None or schema.fingerprint.hex() == topic.current,
+            use_channels=schema is None or schema.fingerprint.hex() == topic.current_fingerprint,
             on_notice=self._notify,
             save_cursor=self._save_cursor,
-            changed_properties=shaper.changed_properties,
+            watched_properties=shaper.watched_properties,
         )
         self._batches.extend(await reader.open(start))
         self._opened = _Opened(topic, listener, reader, shaper, monitor)

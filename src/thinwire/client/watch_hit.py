@@ -83,7 +83,7 @@ class HitMaker:
             tuple(self._names[condition.quantities[index]] for index, _ in conjunct) for conjunct in condition.conjuncts
         ]
 
-    def hit(self, delivery: Delivery, position: WatchPosition, *, standing: bool = False) -> Hit:
+    def make(self, delivery: Delivery, position: WatchPosition, *, standing: bool = False) -> Hit:
         """Return the hit of a delivery."""
         return Hit(
             {self._names[quantity]: self._restore[quantity](value) for quantity, value in delivery.values.items()},

@@ -43,7 +43,7 @@ START_TIMEOUT = 30.0
 """seconds that a service has to start a watch"""
 CHECK_INTERVAL = 5.0
 """seconds without a notification after which the registration is checked"""
-RETRY = 0.2
+RETRY_INTERVAL = 0.2
 _TOO_MANY = "Share one: equal expressions with equal options are one watch. Or remove durable ones (`forget_watch`)."
 
 
@@ -67,7 +67,7 @@ class WatchRegistration:
         bucket = await self._bucket()
         await self._check_name(bucket)
         self._listener = await answer_probes(self._broker, self.watcher.identity)
-        await bucket.delete(failed_key(self.document.watch))  # of an earlier attempt
+        await bucket.delete(failed_key(self.document.watch))  # the failure of an earlier attempt
         # The watcher first: a service that removes an unused watch looks for watchers afterwards.
         await bucket.put(self.watcher.key, self.watcher.encode())
         await self._add_watch(bucket)
@@ -151,15 +151,15 @@ class WatchReader:
         self.log_end = 0
         self._broker = broker
         self._condition = resolved.condition
-        self._hits = HitMaker(resolved.condition, resolved.topics)
+        self._hit_maker = HitMaker(resolved.condition, resolved.topics)
         self._registration = registration
         self.watch = registration.document.watch
         self._limit = limit
         self._on_notice = on_notice
         self._reader: LogReader | None = None
-        self._skip = self._offset = 0
-        self._number: int | None = None
-        self._checked = 0.0
+        self._hits_to_skip = self._offset = 0
+        self._last_number: int | None = None
+        self._checked_at = 0.0
 
     async def open(self, cursor: Cursor | None) -> list[Hit]:
         """Register the watch, wait until it is evaluated, and seek; a new watcher receives the current values."""
@@ -167,7 +167,7 @@ class WatchReader:
         if not await self._wait_for_service() and cursor is None:
             detail = "no watch service has started it: run `thinwire up --only watches`"
             raise WatchFailed(detail, seconds=START_TIMEOUT)
-        self._checked = asyncio.get_running_loop().time()
+        self._checked_at = asyncio.get_running_loop().time()
         return await self._resume(cursor) if cursor is not None else await self._start()
 
     async def next(self, timeout: float) -> list[Hit]:
@@ -178,17 +178,17 @@ class WatchReader:
         except UnknownLog:
             return await self._restart()
         if stored is None:
-            return await self._check()
+            return await self._check_registration()
         self._offset = stored.offset
-        self._checked = asyncio.get_running_loop().time()
+        self._checked_at = asyncio.get_running_loop().time()
         record = decode_record(stored.payload)
         for notice in record.notices:
             self._on_notice(notice_of(notice))
         found = [message.delivery(self._condition) for message in record.messages]
-        deliveries = [delivery for delivery in found if delivery is not None]
-        hits = [self._hits.hit(item, WatchPosition(stored.offset, index)) for index, item in enumerate(deliveries)]
+        deliveries = enumerate(delivery for delivery in found if delivery is not None)
+        hits = [self._hit_maker.make(item, WatchPosition(stored.offset, index)) for index, item in deliveries]
         self._check_numbers(hits)
-        skipped, self._skip = self._skip, 0
+        skipped, self._hits_to_skip = self._hits_to_skip, 0
         if not hits[skipped:]:
             self._reader.done(stored.offset)
         return hits[skipped:]
@@ -212,7 +212,7 @@ class WatchReader:
                 await self._broker.request(evaluator_subject(self.watch), b"", timeout=1.0)
                 return True
             await self._registration.renew()
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_INTERVAL)
         return False
 
     async def _resume(self, cursor: Cursor) -> list[Hit]:
@@ -227,20 +227,20 @@ class WatchReader:
             return await self._start()
         if span.first > cursor.offset + 1:
             self._on_notice(RETENTION_LOSS)
-        self._skip = cursor.within if span.first <= cursor.offset + 1 else 0
+        self._hits_to_skip = cursor.within if span.first <= cursor.offset + 1 else 0
         await self._read_from(max(cursor.offset + 1, span.first))
         return []
 
     async def _start(self) -> list[Hit]:
-        """Start a new watcher with the current values of the watch, or with its first notification."""
+        """Start a new watcher with the current values (`held`, a `standing` hit), or with the first notification."""
         document, log = self._registration.document, WatchLog(self._broker, self.watch)
-        self._number, self._skip = None, 0
+        self._last_number, self._hits_to_skip = None, 0
         if document.start != "latest":
             await self._read_from((await self._broker.span(watch_log_of(self.watch))).first)
             return []
         progress = await log.recover(document.fingerprint)
         state = progress.state if progress is not None else None
-        self._number = state.number if state is not None else None
+        self._last_number = state.number if state is not None else None
         self.log_end = log.last
         await self._read_from(log.last + 1)
         if state is None or not state.held:
@@ -248,7 +248,7 @@ class WatchReader:
         values = {self._condition.quantities[index]: value for index, value in state.held.items()}
         delivery = Delivery(state.number, state.frontier or Order(0), values)
         # Its position is the end of the log: after an acknowledgement the watcher continues there.
-        return [self._hits.hit(delivery, WatchPosition(log.last + 1, -1), standing=True)]
+        return [self._hit_maker.make(delivery, WatchPosition(log.last + 1, -1), standing=True)]
 
     async def _read_from(self, first: int) -> None:
         self._offset = first - 1
@@ -259,12 +259,12 @@ class WatchReader:
             watch_log_of(self.watch), first=first, subjects=subjects, max_unacknowledged=self._limit
         )
 
-    async def _check(self) -> list[Hit]:
+    async def _check_registration(self) -> list[Hit]:
         """Check from time to time that watch and watcher are still registered."""
         now = asyncio.get_running_loop().time()
-        if now - self._checked < CHECK_INTERVAL:
+        if now - self._checked_at < CHECK_INTERVAL:
             return []
-        self._checked = now
+        self._checked_at = now
         with suppress(BrokerUnavailable):
             await self._registration.renew()
             if await self._is_log_replaced():
@@ -286,6 +286,6 @@ class WatchReader:
     def _check_numbers(self, hits: list[Hit]) -> None:
         """Report a gap in the numbers: retention removed notifications before they were read."""
         for hit in hits:
-            if self._number is not None and hit.number > self._number + 1:
-                self._on_notice(EventsMissed("", None, self._number + 1, hit.number - 1, "retention"))
-            self._number = hit.number
+            if self._last_number is not None and hit.number > self._last_number + 1:
+                self._on_notice(EventsMissed("", None, self._last_number + 1, hit.number - 1, "retention"))
+            self._last_number = hit.number

@@ -170,7 +170,7 @@ class StreamDecoder:
         body = Request(self.incarnation or 0, sequence).encode()
         return [bytes((FrameKind.REQUEST, 0, 0)) + body]
 
-    def present(self) -> list[Event]:
+    def current_events(self) -> list[Event]:
         """Return the last event of every known source."""
         return [state.expander.current(row) for state, row in self._rows_with_state()]
 

@@ -53,7 +53,7 @@ async def channel_documents(bucket: Bucket, topic: str) -> dict[str, ChannelDocu
     """The valid channel documents of a topic by class."""
     store = ChannelStore(bucket, topic)
     await store.load()
-    return store.documents
+    return store.by_class
 
 
 class ChannelStore:
@@ -65,20 +65,20 @@ class ChannelStore:
 
     def __init__(self, bucket: Bucket, topic: str) -> None:
         self.topic = topic
-        self.documents: dict[str, ChannelDocument] = {}
+        self.by_class: dict[str, ChannelDocument] = {}
         self._bucket = bucket
         self._revisions: dict[str, int] = {}
 
     async def load(self) -> None:
         """Read all documents. Invalid ones are ignored; the next write replaces them."""
-        self.documents.clear()
+        self.by_class.clear()
         self._revisions.clear()
         for entry in await self._bucket.entries(channel_key(self.topic, "*")):
             self._apply(entry)
 
     async def write_document(self, document: ChannelDocument) -> None:
         """Store a document if it differs from the stored one."""
-        if self.documents.get(document.name) == document:
+        if self.by_class.get(document.name) == document:
             return
         value = document.encode()
         try:
@@ -88,7 +88,7 @@ class ChannelStore:
             revision = await self._bucket.put(document.key, value, revision=self._revisions.get(document.name, NOTHING))
         self._apply(BucketEntry(document.key, value, revision))
 
-    async def forget(self, class_id: str, epoch: int) -> None:
+    async def delete(self, class_id: str, epoch: int) -> None:
         """Delete the document of a class."""
         await self._refresh(class_id, epoch)
         await self._bucket.delete(channel_key(self.topic, class_id), revision=self._revisions.get(class_id, ANY))
@@ -99,7 +99,7 @@ class ChannelStore:
         self._discard(class_id)
         if entry is not None:
             self._apply(entry)
-        found = self.documents.get(class_id)
+        found = self.by_class.get(class_id)
         if found is not None and found.epoch > epoch:
             raise Superseded("the channel document has a later epoch", topic=self.topic, epoch=found.epoch)
 
@@ -108,10 +108,10 @@ class ChannelStore:
         self._revisions[class_id] = entry.revision
         document = read_channel_document(entry.value)
         if document is not None and document.key == entry.key:
-            self.documents[class_id] = document
+            self.by_class[class_id] = document
 
     def _discard(self, class_id: str) -> None:
-        self.documents.pop(class_id, None)
+        self.by_class.pop(class_id, None)
         self._revisions.pop(class_id, None)
 
 

@@ -164,7 +164,7 @@ class CheckpointStore:
 
         await self._change(topic, needed)
 
-    async def forget(self, topic: str) -> None:
+    async def delete(self, topic: str) -> None:
         """Delete every checkpoint of a topic."""
         await self._change(topic, lambda known: [])
 

@@ -46,7 +46,7 @@ from thinwire.topics.topic_settings import demand_for
 from thinwire.wire.partial_event import EncodingKind, encoding_kind_of
 
 MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 100_000})
-"""translated classes of a topic, by mode"""
+"""classes of a topic that have a channel, at most, by mode of the channel"""
 
 Source = tuple[Any, ...]
 
@@ -105,7 +105,7 @@ class DemandClass:
 
     @property
     def mode(self) -> Literal["predict", "hold"]:
-        """The mode of its channel. With a predicate, events are missing, so predictions must not change in between."""
+        """The mode of its channel: "hold" with a predicate, because a predictor would need the omitted events."""
         return "hold" if self.emit == "changes" or self.where is not None else "predict"
 
     @cached_property
@@ -128,7 +128,7 @@ class DemandClass:
                 raise DemandError("a tolerance for a property that is not in `properties`", property=name)
 
     def schema(self, log_schema: Schema) -> Schema:
-        """The schema of the channel: the selected properties and those of every event; `log_schema` if that is all."""
+        """The schema of the channel: selected properties and those always sent; `log_schema` without a selection."""
         if self.properties is None:
             return log_schema
         selected = {*self.properties, *(self.predicate.names if self.predicate is not None else ())}
@@ -156,8 +156,8 @@ class DemandClass:
     def is_log_sufficient(self, schema: Schema, log_demand: Demand) -> bool:
         """Return True if a channel would contain the same events as the log.
 
-        A log with a minimum interval is always sufficient: its suppressed events have no bound, so a channel cannot
-        guarantee one either.
+        A log with a minimum interval is always sufficient: the error of its suppressed events has no bound, so a
+        channel cannot guarantee one either.
 
         schema: the schema of the log; log_demand: the demand of its publishers
         """

@@ -5,7 +5,7 @@
     why.<topic>      the last decisions, with the numbers behind them
 
 >>> reference = DictionaryReference("ab" * 16, expires=1_700_000_600)
->>> ActiveDictionaries("rooms", version=3, dictionaries=(reference,)).farthest(now=1_700_000_000).hash
+>>> ActiveDictionaries("rooms", version=3, dictionaries=(reference,)).last_to_expire(now=1_700_000_000).hash
 'abababababababababababababababab'
 >>> ActiveDictionaries.decode(ActiveDictionaries("rooms", 3, (reference,)).encode()).dictionaries == (reference,)
 True
@@ -69,7 +69,7 @@ class DictionaryReference(Document):
     parent: Annotated[str, or_empty(_check_hash)] = ""
 
     @property
-    def name(self) -> bytes:
+    def hash_bytes(self) -> bytes:
         """The hash as bytes."""
         return bytes.fromhex(self.hash)
 
@@ -91,7 +91,7 @@ class ActiveDictionaries(Document):
     sample_count: Annotated[Count, StoredName("seen")] = 0
     offset: Count = 0
 
-    def farthest(self, now: float) -> DictionaryReference | None:
+    def last_to_expire(self, now: float) -> DictionaryReference | None:
         """The dictionary to use: the valid one with the latest expiry; None if all have expired."""
         valid = [reference for reference in self.dictionaries if reference.expires > now]
         return max(valid, key=lambda reference: reference.expires, default=None)
@@ -138,7 +138,7 @@ class Decision(Document):
 
     kind: "withdraw": publishers stop using the active dictionary; "renew": it is announced again after its expiry
     hash, expires: the active dictionary after the decision and its expiry; "" and 0 for none
-    travels: bytes of a new dictionary, which every publisher and subscriber fetches
+    transfer_size: bytes of a new dictionary, which every publisher and subscriber fetches
     why: the numbers behind the decision, by name
     """
 
@@ -146,7 +146,7 @@ class Decision(Document):
     time: Number
     hash: Annotated[str, or_empty(_check_hash)] = ""
     expires: Expiry = 0
-    travels: Count = 0
+    transfer_size: Annotated[Count, StoredName("travels")] = 0
     why: Annotated[Mapping[str, float | int | str] | None, _check_reasons] = None
 
 

@@ -93,7 +93,7 @@ class DictionaryCache:
 
     >>> cache = DictionaryCache(limit=10)
     >>> first, second = (Dictionary(content, "zlib", 6, 64) for content in (b"one two", b"three"))
-    >>> cache.keep(first); cache.keep(second)
+    >>> cache.add(first); cache.add(second)
     >>> cache.find(first.hash) is None, cache.find(second.hash) is second
     (True, True)
     """
@@ -110,7 +110,7 @@ class DictionaryCache:
             self._cached.move_to_end(hash)
         return found
 
-    def keep(self, dictionary: Dictionary) -> None:
+    def add(self, dictionary: Dictionary) -> None:
         """Add a dictionary. The last one stays even if it exceeds the limit."""
         if dictionary.hash not in self._cached:
             self._cached[dictionary.hash] = dictionary

@@ -68,7 +68,7 @@ class _Observed(NamedTuple):
 
 
 class Leases:
-    """The observed leases and running services of one kind. No I/O; `now` is the clock of this process.
+    """The observed leases and running instances of one kind of service. No I/O; `now` is the clock of this process.
 
     term: seconds without a renewal after which a lease is free
     kind: kind of the services that share the topics, as in the keys of their heartbeats
@@ -108,11 +108,11 @@ class Leases:
         return not self.holder(topic) or self.unchanged_seconds(topic, now) >= self.term
 
     def running_instances(self, now: float) -> set[str]:
-        """Services with a heartbeat within the last term."""
+        """Instances with a heartbeat within the last term."""
         return {name for name, seconds in self._heartbeats(now).items() if seconds < self.term}
 
     def find_expired(self, now: float) -> set[str]:
-        """Services without a heartbeat for `EXPIRY_TERMS` terms."""
+        """Instances without a heartbeat for `EXPIRY_TERMS` terms."""
         return {name for name, seconds in self._heartbeats(now).items() if seconds >= EXPIRY_TERMS * self.term}
 
     def revision(self, topic: str) -> int:
@@ -120,8 +120,8 @@ class Leases:
         observed = self._observed.get(lease_key(topic))
         return observed.revision if observed is not None and observed.document is not None else NOTHING
 
-    def forget(self, topic: str) -> None:
-        """Record that a topic has no lease. Its epoch is kept."""
+    def remove(self, topic: str) -> None:
+        """Remove the observed lease of a topic. The epoch remains."""
         self._observed.pop(lease_key(topic), None)
 
     def _heartbeats(self, now: float) -> dict[str, float]:
@@ -154,9 +154,9 @@ class Lease:
         """Renew the lease; `Superseded` if another process took it over."""
         await self._write(self.document.holder)
 
-    async def advance(self, least: int = 0) -> None:
-        """Start the next epoch, at least `least`."""
-        await self._write(self.document.holder, max(self.epoch + 1, least))
+    async def advance(self, minimum: int = 0) -> None:
+        """Increase the epoch, to `minimum` or more."""
+        await self._write(self.document.holder, max(self.epoch + 1, minimum))
 
     async def release(self) -> None:
         """Release the lease. The document keeps the epoch."""
@@ -197,7 +197,7 @@ async def take(bucket: Bucket, leases: Leases, topic: str, name: str, now: float
     except Conflict:
         entry = await bucket.get(key)
         if entry is None:
-            leases.forget(topic)  # the deletion was not observed; the next attempt requires that there is no lease
+            leases.remove(topic)  # the deletion was not observed; the next attempt requires that there is no lease
         else:
             leases.apply(entry, now)
         return None

@@ -33,7 +33,7 @@ class LogDecoder:
     reads_all: every message of the log is decoded, so that a jump of the offsets is a loss
     offset: of the last message received
     dedup: events that were delivered before; None if there are none
-    changed_properties: returns, before each message, the properties whose changes are needed. Events that verifiably
+    watched_properties: returns, before each message, the properties whose changes are needed. Events that verifiably
         change none of them are omitted; none are omitted for ()
     current: the decoder of the last message; changed_events: `StreamDecoder.changed_events` after it
     """
@@ -49,7 +49,7 @@ class LogDecoder:
         self.decoders: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.dedup: DeliveryDedup | None = None
-        self.changed_properties: Callable[[StreamDecoder], Collection[str]] = lambda decoder: ()
+        self.watched_properties: Callable[[StreamDecoder], Collection[str]] = lambda decoder: ()
         self.changed_events: ChangedEvents | None = None
         self.current: StreamDecoder
         self._lookup = lookup
@@ -129,7 +129,7 @@ class LogDecoder:
             hold = decoder.decoder_state.rules.hold
             decoder.include_suppressed = decoder.publisher in self._awaited_sources or not hold
             needs_unchanged = decoder.include_suppressed or self.dedup is not None
-            decoder.watch(() if needs_unchanged else self.changed_properties(decoder))
+            decoder.watch(() if needs_unchanged else self.watched_properties(decoder))
         deliveries = decoder.receive(message, now=now)
         self.changed_events = decoder.changed_events
         if self.dedup is not None:
@@ -162,7 +162,7 @@ class ChannelDecoder(LogDecoder):
     only_matching: the channel contains the events that match a predicate and omits all others
     entry_offset: the log offset up to which the reader had read everything when it switched to this channel
     position: the log position of the last message
-    previous: the publisher of the last message, and its position before that message
+    previous_position: the publisher of the last message, and its position before that message
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class ChannelDecoder(LogDecoder):
         self.positions = positions or PublisherPositions()
         self.entry_offset = self.positions.default_offset
         self.position: Position | None = None
-        self.previous: tuple[str, Position] | None = None
+        self.previous_position: tuple[str, Position] | None = None
         self._only_matching = only_matching
         self._first_positions = self.positions.by_publisher
         self._epochs: dict[str, int] = {}
@@ -207,7 +207,7 @@ class ChannelDecoder(LogDecoder):
         self._epochs[publisher] = epoch
         # An earlier position in the same epoch is that of a late copy of a message.
         self._received_positions[publisher] = max(position, received) if epoch == known else position
-        self.position, self.previous = position, (publisher, self.positions.of(publisher))
+        self.position, self.previous_position = position, (publisher, self.positions.of(publisher))
         deliveries = self._decode(decoder, message, stored.offset, now)
         if decoder.state is State.READY:
             self.positions.note(publisher, position)
@@ -277,8 +277,8 @@ class ChannelDecoder(LogDecoder):
         one: the channel may still send events before that position that it had suppressed.
         """
         for publisher in list(dedup.delivered):
-            is_current = self.previous is not None and self.previous[0] == publisher
-            reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
+            last_of, before_last = self.previous_position or ("", Position(0))
+            reached = before_last if last_of == publisher else self.positions.of(publisher)
             if reached.offset >= self.entry_offset and publisher not in self._repeated_until:
                 dedup.forget(publisher)
 

@@ -70,7 +70,7 @@ class PublisherPositions:
         self.default_offset = max(self.default_offset, offset)
         self._of = {name: at for name, at in self._of.items() if at > Position(offset)}
 
-    def instead(self, publisher: str, position: Position) -> PublisherPositions:
+    def with_position(self, publisher: str, position: Position) -> PublisherPositions:
         """Return a copy with another position for one publisher."""
         return PublisherPositions(self.default_offset, {**self._of, publisher: position})
 

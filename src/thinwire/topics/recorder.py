@@ -113,7 +113,7 @@ async def _put_with_parents(out: RecordingWriter, bucket: Bucket, hash: bytes) -
 async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> None:
     """Record the checkpoints of a topic.
 
-    The index is recorded last, when all its pieces are: meanwhile the translator may delete old checkpoints.
+    The index is recorded after all pieces that it lists, because the translator may delete checkpoints meanwhile.
     """
     bucket = await broker.bucket(CHECKPOINTS)
     for _ in range(ATTEMPTS):
@@ -157,10 +157,10 @@ async def find_start(broker: Broker, topic: str, start: Start, span: Span) -> in
     return await find_round_start(broker, LogSelection(topic), await _publishers(broker, topic, offset), offset)
 
 
-async def check_same(broker: Broker, topic: str, span: Span, recorded: StoredMessage) -> None:
+async def check_same_log(broker: Broker, topic: str, span: Span, recorded: StoredMessage) -> None:
     """Refuse to continue a recording of a log that was deleted and created again."""
     stored = await broker.last(log_of(topic), ">", up_to=recorded.offset)
-    differs = stored is not None and stored.offset == recorded.offset and stored[:3] != recorded[:3]
+    differs = stored is not None and stored.offset == recorded.offset and stored != recorded._replace(time=stored.time)
     if differs or span.last < recorded.offset:
         detail = "the log is not the recorded one, it was created again: choose another folder"
         raise ConfigError(detail, topic=topic, recorded_up_to=recorded.offset, log_ends_at=span.last)
@@ -182,7 +182,7 @@ AHEAD = 1_024
 
 
 class Recorder:
-    """Records some topics: `open`, `copy`, and `put_documents` once more at the end.
+    """Records topics. Call `open`, then `copy`, then `put_documents` for the documents that have changed meanwhile.
 
     checkpoints: also record checkpoints, which make seeks in the recording shorter
     on_progress: called with a status line
@@ -214,11 +214,11 @@ class Recorder:
 
     async def copy(self, *, until_caught_up: bool = False) -> None:
         """Copy messages until cancelled, or up to the current end of the logs."""
-        flushing = asyncio.create_task(self._flush())
-        tasks = {flushing, *(asyncio.create_task(self._copy(topic, until_caught_up)) for topic in self.topics)}
+        periodic = asyncio.create_task(self._run_periodic_tasks())
+        tasks = {periodic, *(asyncio.create_task(self._copy(topic, until_caught_up)) for topic in self.topics)}
         try:
             pending = tasks
-            while pending != {flushing}:
+            while pending != {periodic}:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -244,7 +244,7 @@ class Recorder:
             recorded = recording.last(log, ">")
         if recorded is None:
             return RecordingResult(topic, await find_start(self._broker, topic, start, span), 0, span.last)
-        await check_same(self._broker, topic, span, recorded)
+        await check_same_log(self._broker, topic, span, recorded)
         self._on_progress(f"{topic}: continues after offset {recorded.offset:,}")
         return RecordingResult(topic, recorded.offset + 1, recorded.offset, span.last)
 
@@ -258,13 +258,13 @@ class Recorder:
             while end is None or result.last < end:
                 stored = await reader.next(FLUSH_INTERVAL)
                 if stored is not None:
-                    self._take(result, stored, reader)
+                    self._record(result, stored, reader)
                 elif end is not None and (await self._broker.span(log)).first > end:
                     return  # retention removed the last messages meanwhile
         finally:
             await reader.close()
 
-    def _take(self, result: RecordingResult, stored: StoredMessage, reader: LogReader) -> None:
+    def _record(self, result: RecordingResult, stored: StoredMessage, reader: LogReader) -> None:
         self._out.append(log_of(result.topic), stored)
         self._missing_dictionaries.update(binding.hash for binding in bindings_in(stored.payload))
         gap = result.note(stored)
@@ -272,7 +272,7 @@ class Recorder:
             self._on_progress(f"{result.topic}: offsets {gap[0]:,} to {gap[1]:,} are no longer in the log")
         reader.done(stored.offset)
 
-    async def _flush(self) -> None:
+    async def _run_periodic_tasks(self) -> None:
         """Periodically write files, update the ends of the logs and copy documents."""
         loop = asyncio.get_running_loop()
         due = loop.time() + DOCUMENTS_INTERVAL
@@ -288,9 +288,9 @@ class Recorder:
 
 
 async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
-    """Refuse unknown topics.
+    """Create the missing logs of registered topics. Raise `UnknownTopic` for a topic that has neither.
 
-    A log is created by the first publisher or subscription; for a topic that is only registered it is created here.
+    Otherwise the first publisher or subscription creates the log of a topic.
     """
     for topic in topics:
         try:

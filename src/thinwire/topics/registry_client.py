@@ -73,7 +73,7 @@ async def topic_document(bucket: Bucket, topic: str) -> TopicDocument | None:
 
 
 async def find_schema(bucket: Bucket, topic: str, fingerprint: bytes | str) -> Schema | None:
-    """The version of a topic's schema with this fingerprint, factored or not; None if there is none."""
+    """The version of a topic's schema with this fingerprint, as registered or as `factored`; None if there is none."""
     digits = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
     found = decode_entry(await bucket.get(schema_key(topic, digits)), Schema)
     if found is not None:
@@ -154,14 +154,14 @@ async def _make_topic(
     try:
         compatible(*((schema, current) if older else (current, schema)))
     except SchemaError as problem:
-        advice = "Or register it under the name of another topic." if "what" in problem.facts else "Raise it."
+        advice = "Or register it under the name of another topic." if "what" in problem.facts else "Increase it."
         raise RegistryError(f"{problem.detail.rstrip('.')}. {advice}", topic=schema.name, **problem.facts) from None
     return replace(present, fingerprint=present.fingerprint if older else fingerprint, settings=settings)
 
 
 def _check_settings(schema: Schema, settings: Settings) -> None:
     """Refuse settings that publishers of this schema cannot apply."""
-    topic_key(schema.name)
+    topic_key(schema.name)  # refuses an invalid name
     check_names(schema, settings.demand)
     resolve(factored(schema), demand_for(factored(schema), settings.demand))
 

@@ -83,12 +83,12 @@ class Factoring:
     """Replaces the static properties of events by a reference, and restores them.
 
     Events have nested objects on both sides. An instance serves one publisher or one reader. It caches the keys of
-    `MAX_CACHED` sets of facts; `split` returns others as new again.
+    `MAX_CACHED` sets of facts; `split` returns evicted facts again.
     """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.on_wire = factored(schema)
+        self.wire_schema = factored(schema)
         self._static = [p for p in schema if p.static]
         self._names = {p.name for p in self._static}
         self._converters = [(p.name, converter(p)) for p in self._static]
@@ -97,14 +97,14 @@ class Factoring:
     def split(self, event: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, dict[str, Any] | None]:
         """The event on the wire, the key of its facts, and the facts if they are not stored yet.
 
-        Returned facts count as stored: store them, or call `mark_unsent`.
+        Returned facts count as stored: store them, or call `mark_unstored`.
         """
         flat = flatten(event, self.schema)
         facts = {p.name: flat.pop(p.name, None) for p in self._static}
         flat[FACTS_PROPERTY], is_new = self._find_key(facts)
         return nest(flat), flat[FACTS_PROPERTY], facts if is_new else None
 
-    def mark_unsent(self, key: str) -> None:
+    def mark_unstored(self, key: str) -> None:
         """Record that storing the facts failed; `split` returns them again."""
         self._keys = OrderedDict((values, known) for values, known in self._keys.items() if known != key)
 
@@ -117,10 +117,10 @@ class Factoring:
         if facts.keys() != self._names:
             detail = "the facts do not match the schema"
             raise UnknownFacts(detail, topic=self.schema.name, key=key, expected=sorted(self._names))
-        return self._joined(event, facts)
+        return self._restore(event, facts)
 
-    def _joined(self, event: Event, facts: Facts) -> Event:
-        flat = flatten({name: value for name, value in event.items() if name != FACTS_PROPERTY}, self.on_wire)
+    def _restore(self, event: Event, facts: Facts) -> Event:
+        flat = flatten({name: value for name, value in event.items() if name != FACTS_PROPERTY}, self.wire_schema)
         flat |= facts
         bound = dict(event.bound)
         bound |= dict.fromkeys(self._names, bound.pop(FACTS_PROPERTY, None))  # exact, or without a bound

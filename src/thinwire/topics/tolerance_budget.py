@@ -96,24 +96,24 @@ def budget_of_demand(schema: Schema, demand: Demand, wanted: bool) -> Budget:
     return Budget(wanted, True, amounts, frozenset(banded - demand.tolerance.keys()), default)
 
 
-def nearest_budget(current: Budget, needed: Budget, held: Budget) -> Budget:
+def nearest_budget(current: Budget, needed: Budget, with_removed: Budget) -> Budget:
     """The budget closest to `current` that satisfies all subscriptions.
 
     current: the budget of the stored configuration
     needed: the budget of the present subscriptions
-    held: the budget with recently removed subscriptions, at least as strict as `needed`
+    with_removed: the budget with recently removed subscriptions, at least as strict as `needed`
 
-    A looser tolerance is tightened to `needed`, a stricter one is loosened to `held`, and one in between stays. Without
-    present subscriptions, removed ones may return within the grace period, so neither end is preferred.
+    A looser tolerance is tightened to `needed`, a stricter one is loosened to `with_removed`, and one in between stays.
+    Without present subscriptions, removed ones may return within the grace period, so neither end is preferred.
     """
-    wanted = needed.wanted or (held.wanted and current.wanted)
+    wanted = needed.wanted or (with_removed.wanted and current.wanted)
     if not wanted:
         return needed
-    loose = needed if needed.requested else held
-    lowest, highest = needed.amounts.minimum(held.amounts), needed.amounts.maximum(loose.amounts)
+    loose = needed if needed.requested else with_removed
+    lowest, highest = needed.amounts.minimum(with_removed.amounts), needed.amounts.maximum(loose.amounts)
     amounts = current.amounts.maximum(lowest).minimum(highest)
-    default = min(max(current.default, min(needed.default, held.default)), max(needed.default, loose.default))
-    idle = (needed.idle & held.idle) | (current.idle & loose.idle)
+    default = min(max(current.default, min(needed.default, with_removed.default)), max(needed.default, loose.default))
+    idle = (needed.idle & with_removed.idle) | (current.idle & loose.idle)
     return Budget(wanted, needed.requested, amounts, idle, default, needed.problems)
 
 

@@ -40,7 +40,7 @@ class TopicMetadata:
 
     schema: the schema of its events; wire_schema: the same with a reference in place of static properties
     document: the registry's document; managed: whether there is one
-    current: fingerprint (hex) of the registry's current schema, "" for an unmanaged topic
+    current_fingerprint: fingerprint (hex) of the registry's current schema, "" for an unmanaged topic
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class TopicMetadata:
         self.schema = schema
         self.document = document
         self.managed = document is not None
-        self.current = document.fingerprint if document is not None else ""
-        self.factored = self.managed and any(p.static for p in schema)
-        self.wire_schema = factored(schema) if self.factored else schema
+        self.current_fingerprint = document.fingerprint if document is not None else ""
+        self.has_static_properties = self.managed and any(p.static for p in schema)
+        self.wire_schema = factored(schema) if self.has_static_properties else schema
         self.retention: Retention | None = None
         self._broker = broker
         self._bucket = bucket
@@ -104,7 +104,7 @@ class TopicMetadata:
                 raise UnknownTopic(topic=name)
             # Bytes have no state that a later subscriber could receive: without `retain` they would be lost.
             schema, settings = opaque(name), {**settings, "retain": True}
-        if register and schema is not None and await is_served(broker):
+        if register and schema is not None and await is_registry_running(broker):
             await register_schema(bucket, schema, Settings(**settings) if settings else None)
         return await cls.find(broker, bucket, name, schema)
 
@@ -113,22 +113,22 @@ class TopicMetadata:
         return self._schemas.get(fingerprint)
 
     def original(self, fingerprint: bytes) -> Schema:
-        """Return the registered schema for a fingerprint of messages, with static properties."""
+        """Return the registered schema, static properties included, of messages with this fingerprint."""
         return self._originals.get(fingerprint) or self._schemas[fingerprint]
 
     def dictionary(self, hash: bytes) -> Dictionary | None:
         """Return the dictionary with this hash, if it was fetched."""
         return self._dictionaries.find(hash)
 
-    async def fetch_definition(self, name: bytes) -> bool:
+    async def fetch_definition(self, definition_id: bytes) -> bool:
         """Fetch a schema by fingerprint (8 bytes) or a dictionary by hash (16 bytes). Return False if it is unknown.
 
         Raises CorruptDictionary if the stored dictionary does not have this hash.
         """
-        return await (self._fetch_dictionary(name) if len(name) == HASH_BYTES else self._fetch_schema(name))
+        return await (self._fetch_dictionary if len(definition_id) == HASH_BYTES else self._fetch_schema)(definition_id)
 
     def add_class(self, demand: DemandClass) -> None:
-        """Also look up the schemas of a demand class: every version, reduced to the properties of the class."""
+        """Add the schemas of a demand class: every version of the schema, reduced to the properties of the class."""
         self._classes.append(demand)
         for schema in list(self._schemas.values()):
             self._add_schema(schema)
@@ -161,7 +161,7 @@ class TopicMetadata:
     async def store_dictionary(self, dictionary: Dictionary) -> None:
         """Store a dictionary. It must be stored before a publisher uses it."""
         await (await self._dictionary_store()).put(dictionary)
-        self._dictionaries.keep(dictionary)
+        self._dictionaries.add(dictionary)
 
     async def active_dictionaries(self) -> ActiveDictionaries | None:
         """Return the dictionaries that publishers may use, or None if no dictionary trainer serves the topic."""
@@ -187,7 +187,7 @@ class TopicMetadata:
                     yield config
 
     async def wait_for_tolerances(self, tolerances: Mapping[str, float], timeout: float) -> bool:
-        """Wait until the configuration of publishers meets these tolerances. Return False after the timeout."""
+        """Wait until publishers must send within these tolerances. Return False after the timeout, if managed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout), aclosing(self.configurations()) as configurations:
                 async for config in configurations:
@@ -219,7 +219,7 @@ class TopicMetadata:
                 bucket = await self._broker.bucket(FACTS)
                 await bucket.put(facts_key(self.name, key), encode_facts(facts))
             except BaseException:
-                factoring.mark_unsent(key)
+                factoring.mark_unstored(key)
                 raise
         return on_wire
 
@@ -250,7 +250,7 @@ class TopicMetadata:
     async def _fetch_dictionary(self, hash: bytes) -> bool:
         found = await (await self._dictionary_store()).get(hash, self._dictionaries.find)
         if found is not None:
-            self._dictionaries.keep(found)
+            self._dictionaries.add(found)
         return found is not None
 
     async def _fetch_schema(self, fingerprint: bytes) -> bool:
@@ -273,7 +273,7 @@ class TopicMetadata:
     async def _read_config(self, entry: BucketEntry | None) -> ConfigDocument | None:
         """Decode a configuration; None if there is none or it is unreadable.
 
-        One that stops publishers of a topic with `retain` was made before that setting: the registry replaces it soon.
+        With the setting `retain`, publishers always send. A configuration that stops them is older than the setting.
         """
         try:
             config = decode_entry(entry, ConfigDocument)
@@ -291,7 +291,7 @@ class TopicMetadata:
         return all(tolerance <= tolerances[name] for name, tolerance in offered.items())
 
 
-async def is_served(broker: Broker) -> bool:
+async def is_registry_running(broker: Broker) -> bool:
     """Return whether a registry service answers."""
     try:
         await registry_client.ping(broker)

@@ -37,7 +37,7 @@ def measure_fuzz(setting: Setting) -> Iterator[Row]:
 def measure_worlds(kind: str, setting: Setting) -> Iterator[Row]:
     """Run simulated worlds with kills, pauses, outages, lost and damaged messages: none may violate a guarantee."""
     name = f"world of {kind}: seeds with a violation"
-    found = run_script(kind, setting.size(10_000, 200))
+    found = run_script(kind, setting.size(10_000, 40))
     if found is None:
         yield Row(name, "failures", note=NEEDS_CHECKOUT)
         return

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess, micros
-from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_unsent
+from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_uncovered
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.log_selection import PublisherOffsets
@@ -138,7 +138,7 @@ class FailoverSystem(LiveSystem):
         is_open = {name for name, document in documents.items() if document.state == "open"}
         ends = await find_channel_ends(self.broker, TOPIC, is_open)
         log_end = (await self.broker.span(log_of(TOPIC))).last + 1
-        offset = find_first_unsent(ends, documents, await PublisherOffsets.find(self.broker, TOPIC), log_end)
+        offset = find_first_uncovered(ends, documents, await PublisherOffsets.find(self.broker, TOPIC), log_end)
         checkpoints = await CheckpointStore(await self.broker.bucket(CHECKPOINTS)).read_all(TOPIC)
         return offset - 1 - max((one.offset for one in checkpoints if one.offset < offset), default=0)
 

@@ -51,7 +51,7 @@ class SimulatedConnection:
     def interrupt(
         self, *, is_cut: bool | None = None, is_server_stopped: bool | None = None, is_closed: bool | None = None
     ) -> None:
-        """Lose the messages in transit. A given state is set first; the others remain."""
+        """Set the given states, then lose all messages in transit."""
         self.is_cut = self.is_cut if is_cut is None else is_cut
         self.is_server_stopped = self.is_server_stopped if is_server_stopped is None else is_server_stopped
         self.is_closed = self.is_closed if is_closed is None else is_closed
@@ -63,8 +63,8 @@ class SimulatedConnection:
     async def call(self, work: Callable[[], Result], timeout: float | None = None) -> Result:
         """Run `work` on the server once and return its result.
 
-        After an interruption the request is sent again. The server recognises the repeated request and repeats its
-        response.
+        After an interruption the request is sent again. If the server has run `work` before, it only sends the result
+        again.
         """
         seconds = self.timeout if timeout is None else timeout
         results: list[Result] = []
@@ -143,7 +143,7 @@ class LocalBucket:
 class LocalBroker:
     """Implements `thinwire.brokers.protocol.Broker`. It is created inside a running event loop.
 
-    timeout: seconds that a call without its own timeout waits for a lost connection
+    timeout: seconds that a call without its own timeout waits until a lost connection is restored
     name: name of the client, with which tests select the client of a fault
 
     >>> async def append_and_read():
@@ -227,7 +227,7 @@ class LocalBroker:
         return await self.connection.call(lambda: self.server.logs[log].offset_at(time))
 
     async def span(self, log: str) -> Span:
-        return await self.connection.call(lambda: self.server.logs[log].span())  # noqa: PLW0108 (evaluated in transit)
+        return await self.connection.call(lambda: self.server.logs[log].span())  # noqa: PLW0108 (the log is looked up on the server)
 
     async def logs(self) -> list[str]:
         return await self.connection.call(lambda: sorted(self.server.logs))

@@ -169,7 +169,7 @@ class NatsBroker(JetStreamStore):
             except NoResponders:
                 raise ServiceUnavailable("no client is subscribed", subject=subject) from None
             except NoReply:
-                if loop.time() >= deadline - 0.001:
+                if loop.time() >= deadline - 0.001:  # too late for another attempt
                     raise ServiceUnavailable("no answer in time", subject=subject, seconds=timeout) from None
 
     async def listen(self, pattern: str, handler: Handler) -> NatsListener:

@@ -40,7 +40,7 @@ CLOSE_TIMEOUT = 2.0
 PROBE_TIMEOUT = 2.0
 """seconds for a PING after a request without a reply"""
 HEADROOM = 1280
-"""bytes reserved for the headers of a repeated message that expects a last offset, with the longest pattern"""
+"""bytes reserved for the largest headers: a repeated append with an expected last offset and the longest pattern"""
 
 
 class _Request:
@@ -52,7 +52,7 @@ class _Request:
 
     def receive(self, reply: Reply) -> None:
         self.replies.append(reply)
-        # a series of replies ends with one that has a status (204: end, 404: none)
+        # the last of `many` replies has a status (204: end, 404: none)
         if (not self.many or parse_status(reply.headers)) and not self.future.done():
             self.future.set_result(None)
 
@@ -81,14 +81,14 @@ class NatsConnection(JetStreamCaller):
         self._last_sid = self._last_request = 0
         self._prefix = f"{options.inbox}.{random_name(8)}."
         self._requests: dict[bytes, _Request] = {}
-        self._up = asyncio.Event()
+        self._connected_or_closed = asyncio.Event()
         self._error: BaseException | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._probe: asyncio.Task[None] | None = None
 
     @property
     def connected(self) -> bool:
-        return self._up.is_set() and not self.closed
+        return self._connected_or_closed.is_set() and not self.closed
 
     @property
     def socket(self) -> AsyncioSocket:
@@ -121,7 +121,7 @@ class NatsConnection(JetStreamCaller):
             await callback()
         self.closed = True
         self._fail_requests(TransportClosed())
-        self._up.set()
+        self._connected_or_closed.set()
         tasks = [task for task in (self._reconnecting, self._probe) if task is not None]
         for task in tasks:
             task.cancel()
@@ -137,10 +137,10 @@ class NatsConnection(JetStreamCaller):
 
     async def wait_connected(self, deadline: float | None, reason: ThinwireError | None = None) -> None:
         """Wait for a connection, without limit if `deadline` is None. Raise `reason` if the deadline has passed."""
-        if not self._up.is_set() and not self.closed:
+        if not self._connected_or_closed.is_set() and not self.closed:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self._up.wait()
+                    await self._connected_or_closed.wait()
             except TimeoutError:
                 raise connection_error(self._error, self.url) from None
         if self.closed:
@@ -173,7 +173,7 @@ class NatsConnection(JetStreamCaller):
     def new_inbox(self) -> str:
         """Return a unique subject."""
         self._last_request += 1
-        return f"{self._prefix}d.{self._last_request}"
+        return f"{self._prefix}d.{self._last_request}"  # two tokens: the subscription to replies does not match
 
     def publish(self, subject: str, payload: bytes, reply: str = "", headers: bytes = b"") -> None:
         """Write a message to the socket."""
@@ -236,7 +236,7 @@ class NatsConnection(JetStreamCaller):
         self._on_info(socket.info)
         for sid, subject in self._subjects.items():
             socket.write(subscribe_command(subject, sid))
-        self._up.set()
+        self._connected_or_closed.set()
 
     def _on_info(self, info: ServerInfo) -> None:
         self._pool.discover(info.connect_urls, self._pool.current)
@@ -259,7 +259,7 @@ class NatsConnection(JetStreamCaller):
         if socket is not self._socket or self.closed:
             return
         log.info("connection to %s lost", self.url)
-        self._up.clear()
+        self._connected_or_closed.clear()
         self._fail_requests(NoReply())
         if self._reconnecting is None or self._reconnecting.done():
             self._reconnecting = asyncio.create_task(self._reconnect())

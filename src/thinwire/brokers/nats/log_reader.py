@@ -90,26 +90,27 @@ class PushConsumer:
         unacknowledged = self._unacknowledged
         while unacknowledged and unacknowledged[0] <= offset:
             self._last_done = unacknowledged.popleft()
-        return self._next_number - len(unacknowledged) > self._acknowledged_number + self._acknowledgement_interval
+        return self._done_number >= self._acknowledged_number + self._acknowledgement_interval
 
     @property
     def is_blocked(self) -> bool:
         """Whether the server waits for an acknowledgement that can be sent."""
-        return self._has_done and self._next_number > self._acknowledged_number + self.max_unacknowledged
+        last, acknowledged = self._next_number - 1, self._acknowledged_number
+        return self._done_number > acknowledged and last >= acknowledged + self.max_unacknowledged
 
     def acknowledgement(self) -> bytes | None:
         """Return the command that acknowledges all messages that are done; None if there is none to acknowledge."""
-        if not self._has_done:
+        if self._done_number <= self._acknowledged_number:
             return None
         # the server reads only offset and number of the subject; time and pending are zeros
         before, after = self._acknowledgement_parts
-        number = self._acknowledged_number = self._next_number - 1 - len(self._unacknowledged)
+        number = self._acknowledged_number = self._done_number
         return b"PUB %b.1.%d.%d%b 0\r\n\r\n" % (before, self._last_done, number, after)
 
     @property
-    def _has_done(self) -> bool:
-        """Whether messages are done and not acknowledged."""
-        return self._next_number - len(self._unacknowledged) > self._acknowledged_number + 1
+    def _done_number(self) -> int:
+        """The number of the last delivery that is done."""
+        return self._next_number - 1 - len(self._unacknowledged)
 
 
 def make_stored_message(
@@ -296,7 +297,7 @@ class NatsReader(Generic[T]):
                 self._drop_consumer()
                 return False
             raise refusal.translate(log=self.log) from None
-        self.is_empty = not int(created.get("num_pending", 0)) + int(created["delivered"]["consumer_seq"])
+        self.is_empty = int(created.get("num_pending", 0)) + int(created["delivered"]["consumer_seq"]) == 0
         return True
 
     def _config(self, inbox: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ MAX_INDEX = 1 << 28
 
 @dataclass(frozen=True)
 class Index:
-    """Index of a segment. `length` is the number of bytes in complete blocks."""
+    """Index of a segment. `length`: bytes of complete blocks; `rows`: one row per subject of a block."""
 
     length: int
     blocks: Table
@@ -77,18 +77,18 @@ class Index:
             raise location.corrupt("not an index of a segment")
         if crc32(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
             raise location.corrupt("invalid checksum of an index")
-        _, version, length, blocks, rows, subjects, names = _HEADER.unpack_from(data)
+        _, version, length, block_count, row_count, subject_count, names_size = _HEADER.unpack_from(data)
         check_version(version, location)
-        at_rows = _HEADER.size + blocks * BLOCK.itemsize
-        at_names = at_rows + rows * ROW.itemsize
-        if len(data) != at_names + 2 * subjects + names + 4:
+        at_rows = _HEADER.size + block_count * BLOCK.itemsize
+        at_name_lengths = at_rows + row_count * ROW.itemsize
+        if len(data) != at_name_lengths + 2 * subject_count + names_size + 4:
             raise location.corrupt("wrong length of an index", bytes=len(data))
-        lengths = np.frombuffer(data, "<u2", subjects, at_names)
+        lengths = np.frombuffer(data, "<u2", subject_count, at_name_lengths)
         index = cls(
             length,
-            np.frombuffer(data, BLOCK, blocks, _HEADER.size),
-            np.frombuffer(data, ROW, rows, at_rows),
-            split_names(data[at_names + lengths.nbytes : -4], lengths, location),
+            np.frombuffer(data, BLOCK, block_count, _HEADER.size),
+            np.frombuffer(data, ROW, row_count, at_rows),
+            split_names(data[at_name_lengths + lengths.nbytes : -4], lengths, location),
         )
         index._check(location)
         return index
@@ -110,22 +110,22 @@ class IndexBuilder:
     def __init__(self) -> None:
         self._blocks: list[tuple[int, int, int, int, int, float]] = []
         self._rows: list[tuple[int, int, int, int, int]] = []
-        self._numbers: dict[str, int] = {}
+        self._subject_numbers: dict[str, int] = {}
 
     def add(self, position: int, columns: BlockColumns) -> None:
         """Add the next block, which begins at byte `position` of the segment."""
-        offsets, number = columns.offsets, len(self._blocks)
+        offsets, block = columns.offsets, len(self._blocks)
         newest = float(columns.times.max())
         self._blocks.append((int(offsets[0]), int(offsets[-1]), position, len(columns.data), len(offsets), newest))
-        ids, firsts, counts = np.unique(columns.ids, return_index=True, return_counts=True)
-        lasts = len(offsets) - 1 - np.unique(columns.ids[::-1], return_index=True)[1]
-        for name, first, last, count in zip(ids, firsts, lasts, counts, strict=True):
-            subject = self._numbers.setdefault(columns.names[name], len(self._numbers))
-            self._rows.append((subject, number, int(offsets[first]), int(offsets[last]), int(count)))
+        ids, first_indexes, counts = np.unique(columns.ids, return_index=True, return_counts=True)
+        last_indexes = len(offsets) - 1 - np.unique(columns.ids[::-1], return_index=True)[1]
+        for id, first_index, last_index, count in zip(ids, first_indexes, last_indexes, counts, strict=True):
+            subject = self._subject_numbers.setdefault(columns.names[id], len(self._subject_numbers))
+            self._rows.append((subject, block, int(offsets[first_index]), int(offsets[last_index]), int(count)))
 
     def build(self, length: int) -> Index:
         """Return the index of a segment with `length` bytes."""
-        return Index(length, np.array(self._blocks, BLOCK), np.array(self._rows, ROW), list(self._numbers))
+        return Index(length, np.array(self._blocks, BLOCK), np.array(self._rows, ROW), list(self._subject_numbers))
 
 
 _SEGMENT_MAGIC = b"twseg\0"
@@ -162,13 +162,13 @@ def scan_segment(file: Path) -> Segment:
     builder, end, size = IndexBuilder(), len(SEGMENT_HEADER), file.stat().st_size
     if size < len(SEGMENT_HEADER):
         return Segment(file, builder.build(0), truncated=size)
-    with open_segment(file) as data:
+    with open_segment(file) as segment:
         while size - end >= HEADER.size:
-            header = _read_bytes(data, ByteLocation(file, end), HEADER.size)
+            header = _read_bytes(segment, ByteLocation(file, end), HEADER.size)
             block_size = read_header(header, ByteLocation(file, end)).size
             if block_size > size - end:
                 break
-            builder.add(end, read_block(data, ByteLocation(file, end), block_size))
+            builder.add(end, read_block(segment, ByteLocation(file, end), block_size))
             end += block_size
     return Segment(file, builder.build(end), truncated=size - end)
 
@@ -180,26 +180,26 @@ def write_index(segment: Segment, *, sync: bool) -> None:
 
 def open_segment(file: Path) -> IO[bytes]:
     """Open a segment for `read_block`."""
-    data = file.open("rb")
+    segment = file.open("rb")
     try:
-        header = data.read(len(SEGMENT_HEADER))
+        header = segment.read(len(SEGMENT_HEADER))
         if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
             raise ByteLocation(file).corrupt("not a segment of a recording")
         check_version(_SEGMENT_HEADER.unpack(header)[1], ByteLocation(file))
     except BaseException:
-        data.close()
+        segment.close()
         raise
-    return data
+    return segment
 
 
-def read_block(data: IO[bytes], location: ByteLocation, size: int) -> BlockColumns:
+def read_block(segment: IO[bytes], location: ByteLocation, size: int) -> BlockColumns:
     """Read the block of `size` bytes at a position."""
-    return decode(_read_bytes(data, location, size), location)
+    return decode(_read_bytes(segment, location, size), location)
 
 
-def _read_bytes(data: IO[bytes], location: ByteLocation, size: int) -> bytes:
-    data.seek(location.byte)
-    found = data.read(size)
+def _read_bytes(segment: IO[bytes], location: ByteLocation, size: int) -> bytes:
+    segment.seek(location.byte)
+    found = segment.read(size)
     if len(found) < size:
         raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
     return found

@@ -67,10 +67,10 @@ async def upload_dictionary(
         sampler.mark_written(update)
         await metadata.write_decisions(sampler.decisions)
         await broker.send(dictionary_subject(topic), update.active.encode())
-    announced = next((found for found in sampler.active.dictionaries if found.name == dictionary.hash), None)
+    announced = next((ref for ref in sampler.active.dictionaries if ref.hash_bytes == dictionary.hash), None)
     if announced is None:
         raise ConfigError("the topic already has the maximum number of dictionaries", topic=topic, limit=MAX_REFERENCES)
-    size = next((decision.travels for decision in reversed(sampler.decisions) if decision.hash == announced.hash), 0)
+    size = next((one.transfer_size for one in reversed(sampler.decisions) if one.hash == announced.hash), 0)
     return UploadResult(topic, announced.hash, announced.expires, announced.parent, size)
 
 
@@ -84,6 +84,6 @@ async def _restore_sampler(metadata: DictionaryMetadata, policy: ManualPolicy, s
 
 async def _find_active_dictionary(metadata: DictionaryMetadata, active: ActiveDictionaries) -> Dictionary | None:
     try:
-        return await metadata.store.get(active.dictionaries[0].name) if active.dictionaries else None
+        return await metadata.store.get(active.dictionaries[0].hash_bytes) if active.dictionaries else None
     except CorruptDictionary:
         return None

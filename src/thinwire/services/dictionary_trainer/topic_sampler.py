@@ -111,7 +111,7 @@ class TopicSampling:
         if active is None:
             # Versions must increase. The last one is unknown, so the time is used, which is larger.
             active = ActiveDictionaries(self.topic, version=int(self.clock.now()))
-        dictionary = await self._fetch(active.dictionaries[0].name) if active.dictionaries else None
+        dictionary = await self._fetch(active.dictionaries[0].hash_bytes) if active.dictionaries else None
         selected = create_policy(self.settings.policy, self.topology(), self.settings.budget)
         lifetimes = self.settings.lifetimes
         return Sampler(selected, active, stored, dictionary, lifetimes=lifetimes, decisions=self._written)
@@ -154,7 +154,7 @@ class TopicSampling:
         await self._metadata.write_update(update)
         await self._broker.send(dictionary_subject(self.topic), update.active.encode())
         if update.dictionary is not None:
-            self._dictionaries.keep(update.dictionary)
+            self._dictionaries.add(update.dictionary)
         self.sampler.mark_written(update)
         decision = update.decision
         _log.info("topic %s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
@@ -178,7 +178,7 @@ class TopicSampling:
         except PeerFault as problem:
             _log.warning("topic %s: cannot read a dictionary: %s", self.topic, problem)
         if dictionary is not None:
-            self._dictionaries.keep(dictionary)
+            self._dictionaries.add(dictionary)
         self._looked_up.add(hash)
         return dictionary
 

@@ -35,7 +35,7 @@ class Write(NamedTuple):
     revision: int
 
 
-def distinct_demands() -> DemandIndex[None]:
+def make_demand_index() -> DemandIndex[None]:
     """Return an index of subscriptions by what they request of publishers."""
     return DemandIndex(_demand_key, lambda _: None)
 
@@ -101,15 +101,15 @@ class _TopicState:
     demands: demands of the present subscriptions; removed: those in their grace period, each demand once
     version: highest version of the configuration so far
     next_decision: time of the next decision; None until a document changes
-    inherited: revision of the configuration that existed when the registry started
+    inherited_revision: revision of the configuration that existed when the registry started
     problems: requests and settings that cannot be honoured
     """
 
-    demands: DemandIndex[None] = field(default_factory=distinct_demands)
+    demands: DemandIndex[None] = field(default_factory=make_demand_index)
     removed: dict[bytes, _Removed] = field(default_factory=dict)
     version: int = 0
     next_decision: float | None = None
-    inherited: int | None = None
+    inherited_revision: int | None = None
     problems: tuple[str, ...] = ()
 
     def is_due(self, now: float) -> bool:
@@ -157,7 +157,7 @@ class Registry:
         if subscription is not None:
             state.demands.update(subscription.identity, after)
         if before is not None and before != after:
-            demand = encode(replace(before, since=0))  # one entry for a subscription that restarts again and again
+            demand = encode(replace(before, since=0))  # equal for every restart of a subscription
             state.removed[demand] = _Removed(before, now + self.grace)
         self._probes.update(entry.key, after, now)
         record = self.documents.topics.get(topic)
@@ -172,7 +172,7 @@ class Registry:
         if self._inherited_until is None:
             self._inherited_until = now + self.grace
             for name in self.documents.topics:
-                self._topics[name].inherited = self.documents.revision(config_key(name))
+                self._topics[name].inherited_revision = self.documents.revision(config_key(name))
         writes = [Write(key, None, self.documents.revision(key)) for key in self._probes.list_missing()]
         for name in sorted(name for name, state in self._topics.items() if state.is_due(now)):
             state = self._topics[name]
@@ -183,8 +183,8 @@ class Registry:
                 state.next_decision = self._find_next_decision(name, state, now)
         return writes
 
-    def probes(self, now: float) -> list[SubscriptionDocument]:
-        """Return the subscriptions to probe now."""
+    def take_due_probes(self, now: float) -> list[SubscriptionDocument]:
+        """Return the subscriptions to probe now; each is due again after the interval."""
         found = (self._find_subscription(key) for key in self._probes.take_due(now))
         return [document for document in found if document is not None]
 
@@ -226,15 +226,15 @@ class Registry:
     def _make_config(
         self, record: TopicRecord, document: TopicDocument, schema: Schema, state: _TopicState, now: float
     ) -> ConfigDocument:
-        found = self._make_budget(record, document, schema, state, now)
-        state.problems = found.problems
-        sent, settings = factored(schema), document.settings
-        demand = demand_for(sent, found.demand(schema, settings))
-        resolve(sent, demand)
+        topic_budget = self._make_budget(record, document, schema, state, now)
+        state.problems = topic_budget.problems
+        wire_schema, settings = factored(schema), document.settings
+        demand = demand_for(wire_schema, topic_budget.demand(schema, settings))
+        resolve(wire_schema, demand)
         return ConfigDocument(
             record.name,
             self._next_version(record, state),
-            found.wanted,
+            topic_budget.wanted,
             demand,
             dictionaries=settings.dictionaries,
             unknown=record.config.unknown if record.config is not None else {},
@@ -249,22 +249,22 @@ class Registry:
         if record.config is None:
             return needed
         removed = [removed.document for removed in state.removed.values()]
-        held = budget(schema, [*demands, *removed], document.settings) if removed else needed
+        with_removed = budget(schema, [*demands, *removed], document.settings) if removed else needed
         current = budget_of_demand(schema, record.config.demand, record.config.wanted)
         if self._is_inherited(record.name, state, now) and current.wanted:
             # subscriptions removed before this registry started are unknown and have their grace period as well
-            held = strictest_budget(held, current)
-        return nearest_budget(current, needed, held)
+            with_removed = strictest_budget(with_removed, current)
+        return nearest_budget(current, needed, with_removed)
 
     def _is_inherited(self, name: str, state: _TopicState, now: float) -> bool:
         """Return True within `grace` seconds of the start, if the configuration has not changed since."""
         recent = self._inherited_until is not None and now < self._inherited_until
-        return recent and state.inherited == self.documents.revision(config_key(name))
+        return recent and state.inherited_revision == self.documents.revision(config_key(name))
 
     def _next_version(self, record: TopicRecord, state: _TopicState) -> int:
-        """Return a version above all earlier ones. The revision of the key is one: each write changed it."""
-        lost = 0 if record.config is not None else self.documents.last_revision(config_key(record.name))
-        return max(state.version, lost) + 1
+        """Return a version above all earlier ones. The version of a deleted document was not above its revision."""
+        revision = 0 if record.config is not None else self.documents.last_revision(config_key(record.name))
+        return max(state.version, revision) + 1
 
     def _find_next_decision(self, name: str, state: _TopicState, now: float) -> float | None:
         ends = [removed.until for removed in state.removed.values()]

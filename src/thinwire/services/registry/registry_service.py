@@ -122,7 +122,7 @@ class RegistryService(ServiceBase):
         await self._initialized.wait()
         limit = asyncio.Semaphore(MAX_PROBES)
         while True:
-            due = self.registry.probes(self.clock.now())
+            due = self.registry.take_due_probes(self.clock.now())
             await asyncio.gather(*(self._probe_one(document, limit) for document in due))
             await asyncio.sleep(CHECK_INTERVAL)
 

@@ -102,7 +102,7 @@ class ChannelGroup(Generic[M]):
         self._members.clear()
         self._schedule = KeyFrameSchedule[M]()
         self._pending_requests: dict[str, Channel] = {}
-        self._message_count = self._last_offset = self._within = 0
+        self._message_count = self._last_offset = self._event_index = 0
 
     def join(self, channel: Channel) -> None:
         """Add a channel, between two messages."""
@@ -136,7 +136,7 @@ class ChannelGroup(Generic[M]):
         """Feed the channels with a message."""
         if not self._members:
             return
-        self._within = 0
+        self._event_index = 0
         for step in message.steps:
             if isinstance(step, list):
                 self._process_events(step, message)
@@ -181,10 +181,10 @@ class ChannelGroup(Generic[M]):
     def _update_position(self, member: M) -> None:
         """Set the position of a channel. Its offset changes only after a message has ended since it joined."""
         offset = self._last_offset if member.joined_after != self._message_count else None
-        member.channel.set_position(self._within, offset)
+        member.channel.set_position(self._event_index, offset)
 
     def _finish_message(self, message: DecodedMessage) -> None:
-        self._last_offset, self._within = message.offset, 0
+        self._last_offset, self._event_index = message.offset, 0
         self._message_count += 1
         requested, self._pending_requests = self._pending_requests, {}
         for channel in requested.values():

@@ -16,7 +16,7 @@ from thinwire.topics.leases import Lease
 from thinwire.topics.log_selection import gather_limited
 
 OPEN_BATCH = 64
-"""classes that are opened while messages wait"""
+"""classes that are opened before waiting messages are processed"""
 WRITE_BATCH = 1_024
 """documents that are written concurrently"""
 KEY_FRAME_TIMEOUT = 3.0
@@ -58,7 +58,7 @@ class ChannelLifecycle:
         self.starting: dict[str, StartingClass] = {}
         self._applied: Mapping[str, ServingDecision] | None = None
         for name in resumed.classes:
-            self._add_starting(name, self._documents.documents[name].since)
+            self._add_starting(name, self._documents.by_class[name].since)
 
     @property
     def is_idle(self) -> bool:
@@ -68,11 +68,11 @@ class ChannelLifecycle:
     @property
     def announced_count(self) -> int:
         """Number of classes whose document states that they have a channel."""
-        return sum(document.state == "open" for document in self._documents.documents.values())
+        return sum(document.state == "open" for document in self._documents.by_class.values())
 
     def is_open(self, name: str, since: int) -> bool:
         """Report whether the channel of a class is open and announced with `since`."""
-        document = self._documents.documents.get(name)
+        document = self._documents.by_class.get(name)
         is_announced = document is not None and document.state == "open" and document.since == since
         return is_announced and name in self._translation.classes
 
@@ -123,11 +123,11 @@ class ChannelLifecycle:
         """Write the document of each class; of a new one after its key frames are stored."""
         has_all_states = not any(self._translation.log_decoder.waiting())
         announced = [one for name, one in served.items() if self._can_announce(name, one, has_all_states)]
-        removed = list(self._documents.documents.keys() - served.keys())
+        removed = list(self._documents.by_class.keys() - served.keys())
         for first in range(0, len(announced), WRITE_BATCH):
             await gather_limited(self._announce, announced[first : first + WRITE_BATCH])
         for first in range(0, len(removed), WRITE_BATCH):
-            await gather_limited(self._forget, removed[first : first + WRITE_BATCH])
+            await gather_limited(self._delete_document, removed[first : first + WRITE_BATCH])
 
     def _can_announce(self, name: str, decision: ServingDecision, has_all_states: bool) -> bool:
         if decision.state != "open":
@@ -146,8 +146,8 @@ class ChannelLifecycle:
         )
         self.starting.pop(name, None)
 
-    async def _forget(self, name: str) -> None:
-        await self._documents.forget(name, self._lease.epoch)
+    async def _delete_document(self, name: str) -> None:
+        await self._documents.delete(name, self._lease.epoch)
 
     def _add_starting(self, name: str, since: int) -> None:
         self.starting[name] = StartingClass(since, asyncio.get_running_loop().time())

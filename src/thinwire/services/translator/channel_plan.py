@@ -24,7 +24,7 @@ _MAX_REASON = 240
 
 _LOG_SUFFICIENT = "the log satisfies the demand"
 _NOT_CONFIGURED = "publishers have no configuration yet"
-_THINNED = "publishers omit events (min_interval); only the log shows which"
+_HAS_MIN_INTERVAL = "publishers omit events (min_interval), so a channel could not guarantee a tolerance"
 
 
 class ServingDecision(NamedTuple):
@@ -142,7 +142,7 @@ def _decide_class(topic: TopicRecord, demand: DemandClass) -> ServingDecision:
     if topic.schema is None or topic.config is None or not topic.config.wanted:
         return ServingDecision(demand, "log", _NOT_CONFIGURED)
     if topic.config.demand.min_interval:
-        return ServingDecision(demand, "log", _THINNED)
+        return ServingDecision(demand, "log", _HAS_MIN_INTERVAL)
     wire_schema = factored(topic.schema)
     try:
         demand.check()

@@ -32,11 +32,11 @@ _log = logging.getLogger("thinwire.translator")
 
 
 class ChannelMessage(NamedTuple):
-    """A message for a channel; `key` is set if it begins a key frame round."""
+    """A message for a channel; `is_key` is set if it begins a key frame round."""
 
     class_id: str
     publisher: str
-    key: bool
+    is_key: bool
     payload: bytes
 
 
@@ -79,13 +79,13 @@ def batch_frames(messages: Iterable[MessageFrames], limit: int, epoch: int) -> l
     payloads: list[tuple[bool, bytes]] = []
     batch: list[bytes] = []
     position = Position(0)
-    capacity = free = limit - MAX_ENVELOPE - 1
+    capacity = free = limit - MAX_ENVELOPE - 1  # one byte precedes the frames of a batch
 
-    def flush(*, key: bool = False) -> None:
+    def flush(*, is_key: bool = False) -> None:
         nonlocal free
         free = capacity
         if batch:
-            payloads.append((key, encode_envelope(epoch, position, join(batch))))
+            payloads.append((is_key, encode_envelope(epoch, position, join(batch))))
             batch.clear()
 
     for message in messages:
@@ -104,12 +104,12 @@ def batch_frames(messages: Iterable[MessageFrames], limit: int, epoch: int) -> l
             position = after_frame
             free -= size_in_batch(frame)
             if is_key:
-                flush(key=True)
+                flush(is_key=True)
     flush()
     return payloads
 
 
-class _ChannelLog(NamedTuple):
+class _ChannelAppender(NamedTuple):
     """The writer of one channel and its subjects."""
 
     writer: FencedWriter
@@ -123,7 +123,7 @@ class ChannelWriter:
     def __init__(self, broker: Broker, topic: str) -> None:
         self.topic = topic
         self._broker = broker
-        self._logs: dict[tuple[str, str], _ChannelLog] = {}
+        self._appenders: dict[tuple[str, str], _ChannelAppender] = {}
         self._warnings = RetryWarnings(_log, lambda: f"cannot write channels of topic {topic}")
         self._failure: TransportError | None = None
 
@@ -134,8 +134,8 @@ class ChannelWriter:
 
     def last(self, class_id: str, publisher: str) -> int:
         """Return the offset of the last message of a channel; 0 if there is none."""
-        log = self._logs.get((class_id, publisher))
-        return log.writer.last if log is not None else 0
+        appender = self._appenders.get((class_id, publisher))
+        return appender.writer.last if appender is not None else 0
 
     async def write(self, messages: Sequence[ChannelMessage]) -> None:
         """Store messages, those of one channel in order. Retries while the broker is unavailable."""
@@ -159,14 +159,14 @@ class ChannelWriter:
         try:
             while queues:
                 channel, messages = queues.popleft()
-                log = self._logs.get(channel) or self._open(*channel, 0)
+                writer, key_subject, data_subject = self._appenders.get(channel) or self._open(*channel, 0)
                 for message in messages:
-                    await log.writer.append(log.key_subject if message.key else log.data_subject, message.payload)
+                    await writer.append(key_subject if message.is_key else data_subject, message.payload)
         except TransportError as failure:
             self._failure = self._failure or failure
             raise
 
-    def _open(self, class_id: str, publisher: str, last: int) -> _ChannelLog:
+    def _open(self, class_id: str, publisher: str, last: int) -> _ChannelAppender:
         writer = FencedWriter(
             self._broker,
             channel_log_of(self.topic),
@@ -177,8 +177,8 @@ class ChannelWriter:
         )
         key_subject = channel_key_subject(self.topic, class_id, publisher)
         data_subject = channel_data_subject(self.topic, class_id, publisher)
-        log = self._logs[class_id, publisher] = _ChannelLog(writer, key_subject, data_subject)
-        return log
+        appender = self._appenders[class_id, publisher] = _ChannelAppender(writer, key_subject, data_subject)
+        return appender
 
     def _superseded_error(self, pattern: str) -> Superseded:
         return Superseded("another translator has written to the channel", topic=self.topic, channel=pattern)

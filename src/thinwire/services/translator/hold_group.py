@@ -5,9 +5,8 @@ each channel, source and held property the table contains the interval of ticks 
 an event only in these cases:
 
     a tick is outside of the channel's interval          the value changed
-    another value changed, or a value is exceptional     texts and flags have no intervals; all channels process it
-    the channel is new, or last sent an exceptional      the next event needs a frame in any case
-    value
+    another value changed, or a number has no tick       texts and flags have no intervals; all channels process it
+    the channel is new, or has to send the next event    the next event needs a frame in any case
     no event was sent for MAX_SKIP events                a frame can skip only that many
     the channel's next key frame is due                  key frames are attached to an event
 
@@ -36,7 +35,7 @@ from thinwire.topics.demand_class import Source
 _INITIAL_ROWS = 64
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 _MAX_CLOSED = 64
-"""closed members, at least, before they are removed from the tables"""
+"""the tables are rebuilt if more members than this, and more than half of all, are closed"""
 
 
 class SourceOrdinals:
@@ -57,8 +56,8 @@ class SourceOrdinals:
             self.ordinals[row] = ordinal
         return row
 
-    def rows_of(self, member: HoldMember) -> Rows:
-        """Return the row here of each row of a member. The result is cached per shared row map."""
+    def find_rows(self, member: HoldMember) -> Rows:
+        """Return the row in this table of each source of a member, by the member's rows. Cached per shared row map."""
         row_map, sources = member.reducer.row_map, member.reducer.keys
         _, rows = self._rows_by_map.get(id(row_map), (row_map, _NO_ROWS))
         if len(rows) < len(sources):
@@ -78,7 +77,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
 
     def clear(self) -> None:
         super().clear()
-        self._joined: list[HoldMember] = []
+        self._all_members: list[HoldMember] = []
         self._tick_reader: TickReader | None = None
         self._ordinals = SourceOrdinals()
         self._members_by_row: dict[int, SourceMembers] = {}
@@ -91,16 +90,16 @@ class HoldGroup(ChannelGroup[HoldMember]):
             self._tick_reader = TickReader(channel.encoder.log_schema, names | known)
             self._rebuild()
         member = HoldMember(channel, self._tick_reader.tick_indexes, self._message_count)
-        self._joined.append(member)
+        self._all_members.append(member)
         self._add(member)
 
     def catch_up(self, channel: Channel) -> None:
         member = self._members[channel.demand.id]
         self._update_position(member)
-        member.advance_all(self._ordinals.rows_of(member), self._ordinals.ordinals)
+        member.advance_all(self._ordinals.find_rows(member), self._ordinals.ordinals)
 
     def process(self, message: DecodedMessage) -> None:
-        if len(self._joined) - len(self._members) > max(_MAX_CLOSED, len(self._members)):
+        if len(self._all_members) - len(self._members) > max(_MAX_CLOSED, len(self._members)):
             self._rebuild()
         self._schedule.advance(message.time)
         super().process(message)
@@ -108,7 +107,7 @@ class HoldGroup(ChannelGroup[HoldMember]):
     def _process_events(self, events: list[Event], message: DecodedMessage) -> None:
         for event in events:
             self._process_event(event, message)
-            self._within += 1
+            self._event_index += 1
 
     def _process_event(self, event: Event, message: DecodedMessage) -> None:
         assert self._tick_reader is not None
@@ -129,16 +128,16 @@ class HoldGroup(ChannelGroup[HoldMember]):
         members = self._members_by_row.get(row)
         if members is None:
             members = self._members_by_row[row] = SourceMembers(event.source)
-        if members.joined_count < len(self._joined):
-            new = self._joined[members.joined_count :]
+        if members.joined_count < len(self._all_members):
+            new = self._all_members[members.joined_count :]
             members.add([one for one in new if not one.is_closed and one.channel.covers(event.source)])
-            members.joined_count = len(self._joined)
+            members.joined_count = len(self._all_members)
         return members
 
     def _find_due(
         self, event: Event, now: float, affected: list[tuple[int, HoldMember]]
     ) -> list[tuple[int, HoldMember]]:
-        """Return the members with a due key frame that cover the source and do not process the event anyway."""
+        """Return, with index -1, other members that cover the source and have a due key frame."""
         due = self._schedule.due(now)
         others = {id(member) for _, member in affected} if due else set()
         return [(-1, one) for one in due if id(one) not in others and one.channel.covers(event.source)]
@@ -169,11 +168,11 @@ class HoldGroup(ChannelGroup[HoldMember]):
         """Build all tables again without closed members."""
         assert self._tick_reader is not None
         indexes = self._tick_reader.tick_indexes
-        self._joined = [HoldMember(one.channel, indexes, one.joined_after) for one in self._members.values()]
-        self._members = {member.channel.demand.id: member for member in self._joined}
+        self._all_members = [HoldMember(one.channel, indexes, one.joined_after) for one in self._members.values()]
+        self._members = {member.channel.demand.id: member for member in self._all_members}
         self._members_by_row.clear()
         self._schedule = KeyFrameSchedule[HoldMember]()
-        for member in self._joined:
+        for member in self._all_members:
             self._schedule.schedule(member)
 
 

@@ -83,13 +83,13 @@ def _comparison_key_of(p: Property) -> Callable[[Any], Any]:
 class HoldMember(GroupMember):
     """A channel of a hold group: its subscribers predict that a value stays as last sent."""
 
-    __slots__ = ("_held", "reducer")
+    __slots__ = ("_held_rules", "reducer")
 
     def __init__(self, channel: Channel, tick_indexes: dict[str, int], joined_after: int) -> None:
         super().__init__(channel, joined_after)
         self.reducer = self.stream.reducer
         rules = self.reducer.rules
-        self._held: list[tuple[int, Rule]] = [
+        self._held_rules: list[tuple[int, Rule]] = [
             (tick_indexes[rule.property.name], rule)
             for rule in rules.rules
             if rule.encoding is EncodingKind.TICK and rules.triggers(rule)
@@ -98,7 +98,7 @@ class HoldMember(GroupMember):
     @property
     def tolerances(self) -> tuple[int, ...]:
         """Sort key: members that send about equally often are neighbours in the interval table."""
-        return tuple(rule.tolerance for _, rule in self._held)
+        return tuple(rule.tolerance for _, rule in self._held_rules)
 
     def advance_to(self, row: int, ordinal: int) -> None:
         """Suppress all events of a source up to `ordinal`."""
@@ -117,9 +117,9 @@ class HoldMember(GroupMember):
         row = None if self.is_closed else self.reducer.row_of(source)
         if row is None:
             return {}
-        found = {index: self.reducer.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
+        found = {index: self.reducer.quiet_interval(row, rule) or EMPTY for index, rule in self._held_rules}
         if self.reducer.must_send_next(row):
-            found[0] = EMPTY
+            found[0] = EMPTY  # any tick of the first property is outside
         return found
 
 

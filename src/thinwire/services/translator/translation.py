@@ -29,7 +29,7 @@ so readers drop a late message of a former translator.
 >>> for offset, t in enumerate((20.0, 20.4, 20.6), start=2):
 ...     frames = join(log.publish({"room": "11.1", "t": t}, 0))
 ...     translation.receive(StoredMessage(offset, "tw.log.rooms.p1.d", frames, 0.0))
->>> [(message.key, decode_envelope(message.payload)[1].offset) for message in translation.take_messages(65_536)]
+>>> [(message.is_key, decode_envelope(message.payload)[1].offset) for message in translation.take_messages(65_536)]
 [(True, 1), (False, 4)]
 >>> translation.counts.events, translation.counts.encodings
 (3, 3)

@@ -68,7 +68,7 @@ ChannelEnds = Mapping[str, Mapping[str, ChannelEnd]]
 async def find_channel_ends(
     broker: Broker, topic: str, classes: Collection[str], epochs: Mapping[str, int] | None = None
 ) -> dict[str, dict[str, ChannelEnd]]:
-    """Return the ends of the channels of classes; a class without channels has none.
+    """Return the end of each channel by class and publisher; a class without messages has no entry for a publisher.
 
     epochs: the epoch in each class's document
     """
@@ -90,8 +90,8 @@ async def find_channel_ends(
 async def _find_end(broker: Broker, topic: str, class_id: str, publisher: str, epoch: int) -> ChannelEnd | None:
     """Return the end of a channel without the messages that a former translator wrote after its successor.
 
-    epoch: an epoch under which the class was served. Older key frame rounds at the end may be from a former translator,
-        so the rounds before them are read too
+    epoch: the epoch in the document of the class. A former translator may have written key frame rounds with an older
+        epoch; the rounds before them are read until one is not older
     """
     log, subjects = channel_log_of(topic), channel_subjects(topic, class_id, publisher)
     newest = await broker.last(log, subjects)
@@ -123,17 +123,17 @@ def _read_end(stored: StoredMessage) -> ChannelEnd:
     return ChannelEnd(stored.offset, epoch, position)
 
 
-def find_first_unsent(
-    ends: ChannelEnds, documents: Mapping[str, ChannelDocument], publishers: PublisherOffsets, after_last: int
+def find_first_uncovered(
+    ends: ChannelEnds, documents: Mapping[str, ChannelDocument], publishers: PublisherOffsets, next_offset: int
 ) -> int:
     """Return the offset of the first log message that some channel does not cover.
 
-    A publisher without a channel, which started just before the takeover, counts from its key frames if they are newer
-    than the class.
+    For a publisher without a channel, which started just before the takeover, it is the start of its last key frame
+    round, if that is after the start of the class.
     """
-    first = after_last
+    first = next_offset
     for class_id, by_publisher in ends.items():
-        since = documents[class_id].since if class_id in documents else after_last
+        since = documents[class_id].since if class_id in documents else next_offset
         for publisher, newest in publishers.newest.items():
             end = by_publisher.get(publisher)
             key = publishers.round_starts.get(publisher, 0)
@@ -189,13 +189,13 @@ async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDe
         await delete_channels(broker, topic, lease.epoch)
         await documents.load()
     await broker.ensure_log(channel_log_of(topic), [channel_subjects(topic)])
-    open_before = {name for name, document in documents.documents.items() if document.state == "open"}
+    open_before = {name for name, document in documents.by_class.items() if document.state == "open"}
     classes = {name: decisions[name].demand for name in open_before & decisions.keys()}
-    epochs = {name: document.epoch for name, document in documents.documents.items()}
+    epochs = {name: document.epoch for name, document in documents.by_class.items()}
     ends = await find_channel_ends(broker, topic, classes.keys(), epochs)
     await _advance_epoch(lease, documents, ends)
     publishers = await PublisherOffsets.find(broker, topic)
-    first = max(find_first_unsent(ends, documents.documents, publishers, span.last + 1), span.first)
+    first = max(find_first_uncovered(ends, documents.by_class, publishers, span.last + 1), span.first)
     restored = await restore_decoders(
         broker,
         metadata,
@@ -222,10 +222,10 @@ async def delete_channels(broker: Broker, topic: str, epoch: int) -> None:
     """Delete the channel documents, the channel log and the checkpoints of a topic."""
     documents = ChannelStore(await broker.bucket(CHANNELS), topic)
     await documents.load()
-    for name in list(documents.documents):
-        await documents.forget(name, epoch)
+    for name in list(documents.by_class):
+        await documents.delete(name, epoch)
     await broker.delete_log(channel_log_of(topic))
-    await (await _open_checkpoints(broker)).forget(topic)
+    await (await _open_checkpoints(broker)).delete(topic)
 
 
 async def _open_checkpoints(broker: Broker) -> CheckpointStore:
@@ -238,14 +238,14 @@ async def _is_log_replaced(documents: ChannelStore, checkpoints: CheckpointStore
 
     Channels or checkpoints then refer to offsets after its end.
     """
-    offsets = [document.since for document in documents.documents.values()]
+    offsets = [document.since for document in documents.by_class.values()]
     offsets += [checkpoint.offset for checkpoint in await checkpoints.read_all(documents.topic)]
     return max(offsets, default=0) > span.last
 
 
 async def _advance_epoch(lease: Lease, documents: ChannelStore, ends: ChannelEnds) -> None:
-    """Make the epoch larger than all epochs in channels and documents; a lost lease bucket resets that of the lease."""
-    known = [document.epoch for document in documents.documents.values()]
+    """Make the epoch larger than those of channels and documents. After a loss of the lease bucket it is smaller."""
+    known = [document.epoch for document in documents.by_class.values()]
     known += [end.epoch for by_publisher in ends.values() for end in by_publisher.values()]
     if max(known, default=0) >= lease.epoch:
         await lease.advance(max(known) + 1)

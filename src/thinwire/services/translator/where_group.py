@@ -35,7 +35,7 @@ class WhereGroup(ChannelGroup[GroupMember]):
             for member in members:
                 if not member.is_closed and member.channel.covers(event.source):
                     self._send_event(member, event, message)
-            self._within += 1
+            self._event_index += 1
 
     def _send_event(self, member: GroupMember, event: Event, message: DecodedMessage) -> None:
         self._update_position(member)

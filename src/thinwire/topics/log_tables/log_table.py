@@ -26,7 +26,7 @@ from thinwire.topics.log_tables.table_layout import BOUND, TableProjector
 from thinwire.topics.names import log_of
 from thinwire.wire import varint
 
-OPTION = "tolerance"
+TOLERANCE_OPTION = "tolerance"
 MAGIC = b"twl1"
 MAX_SNAPSHOT = 1 << 30
 MAX_PUBLISHERS = 1 << 20
@@ -87,7 +87,7 @@ class ToleranceCheck:
         try:
             check_names(schema, demand)
         except DemandError as problem:
-            raise DemandError(problem.detail, **problem.facts, option=OPTION) from None
+            raise DemandError(problem.detail, **problem.facts, option=TOLERANCE_OPTION) from None
         self.topic = topic
         demanded = [p for p in schema.wire if p.kind in TOLERANT_KINDS and _is_demanded(p, demand)]
         self._limits = {p.name: float(tolerance_of(schema, p, demand)) for p in demanded}
@@ -114,7 +114,7 @@ class ToleranceCheck:
             property=name,
             bound=bound[row].as_py(),
             tolerance=limit,
-            option=OPTION,
+            option=TOLERANCE_OPTION,
         )
 
 
@@ -139,9 +139,9 @@ class LogTable:
     """One topic of a log source as a table.
 
     fail_on_data_loss: raise `DataLoss` if messages are missing or cannot be decoded; else log them and continue
-    log_id: identity of the log that the ranges belong to; a log that was created again contains none of them
+    log_id: identity of the log of the ranges; if another log has replaced it, all messages of the ranges are missing
     demand: tolerances that the rows must meet; raises `DemandError` otherwise
-    columns: the columns to make, by default all; ignored with a demand, which checks them
+    columns: the columns to make, all by default; ignored with a demand, whose check needs all of them
     """
 
     def __init__(
@@ -181,18 +181,18 @@ class LogTable:
         """
         requested, span = Range(first, last), span_of(self._source, self._log)
         self.counts.requested += len(requested)
-        present = self._losses.clip(requested, span)
+        available = self._losses.clip(requested, span)
         seeker = SourceSeeker(self._source, self.metadata)
-        decoders = self._restore(state, first, seeker) if state is not None and present.first == first else {}
+        decoders = self._restore(state, first, seeker) if state is not None and available.first == first else {}
         has_gaps = span.messages != span.last - span.first + 1
         self._end = None
         self._decoder = RangeDecoder(
-            seeker, self.metadata, self._projector, self._losses, decoders, present.first, has_gaps=has_gaps
+            seeker, self.metadata, self._projector, self._losses, decoders, available.first, has_gaps=has_gaps
         )
         try:
-            for block in read_contiguous(self._source, self._log, present, self._losses):
+            for block in read_contiguous(self._source, self._log, available, self._losses):
                 self.counts.read += len(block.payloads)
-                yield from self._checked(self._decoder.decode(block))
+                yield from self._check_batches(self._decoder.decode(block))
                 self._end = int(block.offsets[-1]), float(block.times[-1])
         finally:
             self.counts.replayed += seeker.messages_read
@@ -206,7 +206,7 @@ class LogTable:
         snapshots = {name: snapshot_decoder(decoder) for name, decoder in ready.items()}
         return RangeState(offset, round(time * 1e6), snapshots).encode()
 
-    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _check_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if self._check is not None:
                 self._check(batch)

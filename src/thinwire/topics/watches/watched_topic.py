@@ -124,7 +124,7 @@ class WatchedTopic:
         if decoder.state is not State.READY or state is None or state is self._delivered_states.get(publisher):
             return []
         self._delivered_states[publisher] = state
-        return decoder.present()
+        return decoder.current_events()
 
     async def _fetch_definition(self, definition_id: bytes) -> bool:
         """Fetch a schema or dictionary. Retries while the broker is unavailable: skipping the message loses events."""

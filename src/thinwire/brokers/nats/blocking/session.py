@@ -54,11 +54,11 @@ class BlockingConnection(JetStreamCaller):
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self.options, self.url = options, ",".join(servers)
         self.prefix = f"{options.inbox}.{random_name(8)}"
-        """first words of reply subjects"""
+        """first tokens of reply subjects"""
         self.closed = False
         self._pool = ServerPool(servers)
         self._socket: BlockingSocket | None = None
-        self._last_number = 0
+        self._last_id = 0
         self._messages: deque[NatsMessage] = deque()
         self._error: ThinwireError | None = None
 
@@ -95,8 +95,8 @@ class BlockingConnection(JetStreamCaller):
 
     def subscribe(self, subject: str) -> int:
         """Subscribe until the connection is lost. Return the subscription id."""
-        self._last_number += 1
-        sid = _REPLY_SID + self._last_number
+        self._last_id += 1
+        sid = _REPLY_SID + self._last_id
         self._write(subscribe_command(subject, sid))
         return sid
 
@@ -139,8 +139,8 @@ class BlockingConnection(JetStreamCaller):
 
     async def exchange(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
         """Without a reply the connection is closed, because it may be dead; a new one is cheap."""
-        self._last_number += 1
-        inbox = f"{self.prefix}.{self._last_number}"
+        self._last_id += 1
+        inbox = f"{self.prefix}.{self._last_id}"
         replies: list[Reply] = []
         deadline = time.monotonic() + timeout
         self._messages.clear()
