@@ -94,6 +94,15 @@ def test_many_are_told_what_each_would_be_told_alone(data):
     assert together == alone
 
 
+def test_a_delayed_request_that_was_answered_is_not_answered_again():
+    log, one = Log(PRICES), held(0.05)
+    for k, publisher in enumerate(["p1", "p2", "p2", "p2", "p2", "p1", "p2", "p2", "p2", "p2", "p1"]):
+        log.publish(publisher, price(k, 1000 + 10 * k))
+    request = ("request_key_frames", one.id)
+    together, alone = both(log, {1: [("open", one)], 3: [request], 8: [request]})
+    assert together == alone
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=120), st.lists(st.integers(1, 25), min_size=1, max_size=60))
 def test_each_is_told_what_greedy_delivers(steps, tolerances):
@@ -174,7 +183,7 @@ def test_a_class_that_comes_later_begins_where_it_came():
 def test_channels_with_a_position_are_one_group_too():
     schema = Schema("trucks", [*PRICES, Property("at", "geo")])
     log, one = Log(schema, publishers=["p1"]), held(0.05)
-    translation = log.translation(hold_group_size=1)
+    translation = log.translation(min_hold_group=1)
     translation.open(one)
     for k, value in enumerate((1000, 1004, 1008, 1009)):
         log.publish("p1", {**price(k, value), "at": [49.0, 8.0]})

@@ -188,4 +188,5 @@ class ChannelGroup(Generic[M]):
         self._message_count += 1
         requested, self._pending_requests = self._pending_requests, {}
         for channel in requested.values():
-            channel.request_key_frames(message.time)
+            if channel.has_pending_request:  # a later request may have been answered meanwhile
+                channel.request_key_frames(message.time)
