@@ -14,7 +14,7 @@ from thinwire_lab.workload.assignment.assignment_costs import (
     group_keys,
     nearest_brokers,
 )
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 
 class AssignmentPopulation(NamedTuple):
@@ -27,7 +27,7 @@ class AssignmentPopulation(NamedTuple):
     events: Floats
 
 
-def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
+def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands, Ints]:
     """Return the groups of a population, and the group of each subscription."""
     low, high, locations, brokers, events = population
     nearest, latency = nearest_brokers(locations, brokers)
@@ -38,7 +38,7 @@ def group_subscriptions(population: AssignmentPopulation) -> tuple[GroupDemands,
     return GroupDemands(low[first], high[first], weight, nearest[first], distance, centres, brokers, events), of
 
 
-def compute_costs(population: AssignmentPopulation, groups: GroupDemands, of: Rows, chosen: Rows) -> AssignmentCosts:
+def compute_costs(population: AssignmentPopulation, groups: GroupDemands, of: Ints, chosen: Ints) -> AssignmentCosts:
     """Return the costs with the latency of each subscription."""
     latency = np.linalg.norm(population.locations - population.brokers[chosen[of]], axis=1)
     return broker_load(groups, chosen).costs(np.quantile(latency, QUANTILES))

@@ -71,7 +71,7 @@ def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> No
     assert first.high is not None
     assert not first.invalid
     methods = {"ours", "raw", "deflate 6", "gzip 6", "zstd 3 previous message", "stock zstd 3", "stock zlib 9"}
-    assert methods <= set(first.beside)
+    assert methods <= set(first.by_method)
 
 
 @pytest.mark.slow

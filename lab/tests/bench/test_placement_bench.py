@@ -25,7 +25,7 @@ from thinwire_lab.reproduce.placement.placement_cells import (
     request,
     unknown_host,
 )
-from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen, measured, sensitivity
+from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, measured, select_items, sensitivity
 
 SMALL = PlacementScale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
 
@@ -88,7 +88,7 @@ def test_every_figure_is_there():
     assert list(map(str, sorted(find("placement").figures))) == sorted(FIGURES) == ["1", "2", "3", "4"]
     assert list(TABLES) == ["I"]
     with pytest.raises(ConfigError, match="choose_from"):
-        chosen(figure="5")
+        select_items(figure="5")
 
 
 def test_sensitivity_finds_the_published_rates(tmp_path):

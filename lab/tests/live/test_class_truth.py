@@ -11,16 +11,16 @@ from thinwire.schema import Event
 from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact, audit_guarantee
 from thinwire_lab.live.live_feed import (
     READINGS,
-    EventCourse,
+    GroundTruth,
     LoadSource,
-    feed_course,
     feed_schema,
+    feed_truth,
     in_ticks,
     required_events,
 )
 from thinwire_lab.live.load_roles import Auditor
 from thinwire_lab.live.many_sources import START as MANY_START
-from thinwire_lab.live.many_sources import TOLERANCES, generate_events, make_course, make_schema
+from thinwire_lab.live.many_sources import TOLERANCES, generate_events, make_schema, make_truth
 
 START = 1_700_000_000_000_000
 PUBLISHERS, RATE, SECONDS = 2, 1_000.0, 3.0
@@ -55,29 +55,29 @@ def expected_deliveries(walk, log, share):
 def test_required_deliveries_of_a_class_follow_the_rule(walks, log, share):
     names = [f"s{number}" for number in range(len(walks))]
     cycle = np.array(walks)[:, :, None]
-    course = EventCourse(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
-    required = required_events(course, log, share)
+    truth = GroundTruth(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
+    required = required_events(truth, log, share)
     for source, walk in enumerate(walks):
         own = required.source == source
         assert list(zip(required.step[own], required.values[own, 0], strict=True)) == expected_deliveries(
             walk, log, share
         )
-        assert required.truth[own, 0].tolist() == [walk[step] for step in required.step[own]]
-        assert (np.abs(required.values[own] - required.truth[own]) <= log + share).all()
+        assert required.true_values[own, 0].tolist() == [walk[step] for step in required.step[own]]
+        assert (np.abs(required.values[own] - required.true_values[own]) <= log + share).all()
 
 
 def test_a_course_is_what_publishers_publish():
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
     for events in published():
         by_source = {}
         for event in events:
             by_source.setdefault(event["sensor"], []).append(event)
         for name, own in by_source.items():
-            source = course.names.index(name)
-            assert len(own) == course.counts[source]
+            source = truth.names.index(name)
+            assert len(own) == truth.counts[source]
             for step, event in enumerate(own):
-                assert event["time"] == START + step * course.period + course.offsets[source]
-                assert course.at(step)[source].tolist() == [round(10 * event[reading]) for reading in READINGS]
+                assert event["time"] == START + step * truth.period + truth.offsets[source]
+                assert truth.at(step)[source].tolist() == [round(10 * event[reading]) for reading in READINGS]
 
 
 @pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0, 4.0, 8.0])
@@ -110,23 +110,23 @@ def _through(link, frames):
 def audited(tolerance, events, start=START):
     """An auditor that was handed these events."""
     auditor = Auditor(tolerance, 0.5, source="sensor", stamp="time")
-    auditor.prepare(feed_course(RATE, PUBLISHERS, SECONDS))
+    auditor.prepare(feed_truth(RATE, PUBLISHERS, SECONDS))
     auditor.start = start
     auditor.add(events, events, micros())
     return auditor
 
 
-def _delivered(course, tolerance):
-    return required_events(course, 5, in_ticks(tolerance) - 5)
+def _delivered(truth, tolerance):
+    return required_events(truth, 5, in_ticks(tolerance) - 5)
 
 
-def _events(course, required, tolerance, start=START):
+def _events(truth, required, tolerance, start=START):
     """The events of a class as they should come, source by source."""
-    bound = dict.fromkeys(course.readings, tolerance)
+    bound = dict.fromkeys(truth.readings, tolerance)
     for source, step, values in zip(required.source, required.step, required.values, strict=True):
-        time = start + int(step) * course.period + int(course.offsets[source])
-        shown = dict(zip(course.readings, (values / 10).round(1).tolist(), strict=True))
-        name = course.names[source]
+        time = start + int(step) * truth.period + int(truth.offsets[source])
+        shown = dict(zip(truth.readings, (values / 10).round(1).tolist(), strict=True))
+        name = truth.names[source]
         yield Event({"sensor": name, "time": time, **shown}, bound=bound, source=(name,), ordinal=int(step) + 1)
 
 
@@ -157,58 +157,58 @@ SPOILT = {
 
 @pytest.mark.parametrize("how", SPOILT)
 def test_an_auditor_finds_what_is_wrong(how):
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _delivered(course, 4.0), 4.0))
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(truth, _delivered(truth, 4.0), 4.0))
     assert audited(4.0, events).count_faults() == 0
     assert audited(4.0, SPOILT[how](events)).count_faults() == 1
 
 
-def record_of(course, events):
-    record = DeliveryRecord(course, source="sensor", stamp="time")
+def record_of(truth, events):
+    record = DeliveryRecord(truth, source="sensor", stamp="time")
     record.add(events)
     return record
 
 
 @pytest.mark.parametrize("how", sorted(SPOILT.keys() - {"missing", "beyond"}))
 def test_the_audit_of_guarantees_finds_faults(how):
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _delivered(course, 4.0), 4.0))
-    assert audit_guarantee(record_of(course, events), course, START, 4.0, "changes").faults == 0
-    assert audit_guarantee(record_of(course, SPOILT[how](events)), course, START, 4.0, "changes").faults == 1
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(truth, _delivered(truth, 4.0), 4.0))
+    assert audit_guarantee(record_of(truth, events), truth, START, 4.0, "changes").faults == 0
+    assert audit_guarantee(record_of(truth, SPOILT[how](events)), truth, START, 4.0, "changes").faults == 1
 
 
 def test_every_broken_guarantee_is_found():
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _delivered(course, 4.0), 4.0))
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(truth, _delivered(truth, 4.0), 4.0))
     first = next(event for event in events if event.ordinal > 1)
     without = [event for event in events if event is not first]
-    found = audit_guarantee(record_of(course, without), course, START, 4.0, "changes")
+    found = audit_guarantee(record_of(truth, without), truth, START, 4.0, "changes")
     assert found.missing > 0
     assert found.faults == found.missing
 
 
 def test_more_events_than_needed_break_no_guarantee():
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
-    finer = [_altered(event, bound=event.bound) for event in _events(course, _delivered(course, 1.0), 1.0)]
-    assert audit_guarantee(record_of(course, finer), course, START, 8.0, "changes").faults == 0
-    assert audit_exact(record_of(course, finer), course, _delivered(course, 8.0), START, 8.0).extra > 0
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
+    finer = [_altered(event, bound=event.bound) for event in _events(truth, _delivered(truth, 1.0), 1.0)]
+    assert audit_guarantee(record_of(truth, finer), truth, START, 8.0, "changes").faults == 0
+    assert audit_exact(record_of(truth, finer), truth, _delivered(truth, 8.0), START, 8.0).extra > 0
 
 
 def test_a_class_of_all_events_misses_every_lost_event():
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
     every = [
         Event(event, bound=dict.fromkeys(READINGS, 0.0), source=(event["sensor"],), ordinal=1)
         for events in published()
         for event in events
     ]
-    assert audit_guarantee(record_of(course, every), course, START, 1.0, "all").faults == 0
-    assert audit_guarantee(record_of(course, every[10:]), course, START, 1.0, "all").missing == 10
+    assert audit_guarantee(record_of(truth, every), truth, START, 1.0, "all").faults == 0
+    assert audit_guarantee(record_of(truth, every[10:]), truth, START, 1.0, "all").missing == 10
 
 
 def test_a_record_grows_beyond_its_capacity():
-    course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _delivered(course, 1.0), 1.0))
-    record = DeliveryRecord(course, source="sensor", stamp="time", capacity=1)
+    truth = feed_truth(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(truth, _delivered(truth, 1.0), 1.0))
+    record = DeliveryRecord(truth, source="sensor", stamp="time", capacity=1)
     for at in range(0, len(events), 1000):
         record.add(events[at : at + 1000])
     assert len(record.rows) == len(events) > 1024
@@ -217,13 +217,13 @@ def test_a_record_grows_beyond_its_capacity():
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 def test_a_sweep_is_delivered_to_each_class_as_expected(tolerance):
-    course = make_course(sources=60, publishers=2)
+    truth = make_truth(sources=60, publishers=2)
     demand = Demand(default_tolerance=tolerance, mode="hold", changes=True)
     log = StreamEncoder(make_schema(), StreamConfig(demand=demand))
     reader = StreamDecoder([make_schema()])
     reader.include_suppressed = False
-    frames = log.start(0.0) + [frame for event in generate_events(course, 0, 60) for frame in log.publish(event, 0.0)]
-    record = record_of(course, _through(reader, frames))
-    required = required_events(course, in_ticks(tolerance), 0)
-    assert audit_exact(record, course, required, MANY_START, tolerance).faults == 0
-    assert (course.counts == 3).all()
+    frames = log.start(0.0) + [frame for event in generate_events(truth, 0, 60) for frame in log.publish(event, 0.0)]
+    record = record_of(truth, _through(reader, frames))
+    required = required_events(truth, in_ticks(tolerance), 0)
+    assert audit_exact(record, truth, required, MANY_START, tolerance).faults == 0
+    assert (truth.counts == 3).all()

@@ -23,7 +23,7 @@ pytestmark = [
 @pytest.mark.parametrize("kind", sorted(STACKS))
 def test_every_stack_brings_every_event(kind):
     async def run():
-        async with Chain(ChainShape(kind, publishers=2, readers=1, connections=2), feed_schema()) as chain:
+        async with Chain(ChainShape(kind, publishers=2, subscriber_processes=1, connections=2), feed_schema()) as chain:
             first = await chain.round(400, 1.0, warm_up=0.0)
             return first, await chain.round(200, 1.0, warm_up=0.0), await chain.stored(), chain.processes
 

@@ -25,7 +25,9 @@ def silent(share):
 
 def test_every_class_receives_its_required_events():
     async def run():
-        shape = ChainShape("thinwire", publishers=2, readers=2, connections=3, emit="changes", classes=(0.5, 2.0, 8.0))
+        shape = ChainShape(
+            "thinwire", publishers=2, subscriber_processes=2, connections=3, emit="changes", classes=(0.5, 2.0, 8.0)
+        )
         async with Chain(shape, feed_schema()) as chain:
             await chain.round(200, 1.0, warm_up=0.0)
             return await chain.round(400, 2.0, warm_up=0.0)
@@ -33,7 +35,7 @@ def test_every_class_receives_its_required_events():
     found = asyncio.run(run())
     assert found.lost == 0
     assert {"translator", "registry", "subscriber", "publisher", "broker"} == set(found.cpu)
-    assert found.seconds_of("translator") > 0
+    assert found.cpu_seconds("translator") > 0
 
 
 @pytest.mark.parametrize("victim", ["translator", "subscriber"])

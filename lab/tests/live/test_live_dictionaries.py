@@ -66,7 +66,7 @@ def test_the_area_has_the_live_benchmarks():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dictionaries", "json frames, dictionaries"])
 def test_switching_loses_nothing(kind):
-    shape = replace(SHAPES[kind], publishers=2, readers=1, connections=2)
+    shape = replace(SHAPES[kind], publishers=2, subscriber_processes=1, connections=2)
     found = asyncio.run(run_switches(shape, rate=200.0, seconds=4.0, interval=1.5))
     assert found.switching.lost == found.steady.lost == 0
     assert found.switches >= 2

@@ -146,7 +146,7 @@ def test_processor_time_of_a_role_is_that_of_its_processes():
         for name in ("translator 0", "translator 1", "broker")
     }
     found = LoadOutcome(10.0, 4.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
-    assert (found.seconds_of("translator"), found.seconds_of("broker")) == (4.0, 2.0)
+    assert (found.cpu_seconds("translator"), found.cpu_seconds("broker")) == (4.0, 2.0)
 
 
 @pytest.mark.parametrize(("samples", "grown"), [(60, 0.1), (20, None)])
@@ -155,7 +155,7 @@ def test_growing_memory_is_a_fault_after_enough_samples(samples, grown):
         "publisher 0": [ProcessSample(float(at), at / 10, 100 if at < samples - 9 else 110) for at in range(samples)]
     }
     found = LoadOutcome(10.0, 60.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
-    assert found.grown == (pytest.approx(grown, abs=0.06) if grown else None)
+    assert found.max_memory_growth == (pytest.approx(grown, abs=0.06) if grown else None)
     assert found.held is (grown is None)
     assert list(found.cpu) == ["publisher"]
 

@@ -32,9 +32,9 @@ def stream(steps):
 
 
 def delivered_values(scheme, values):
-    """What each threshold is given after the first value, as places in the whole stream."""
+    """What each threshold is given after the first value, as indexes in the whole stream."""
     passage = scheme.run(values[1:])
-    return lambda threshold: [0, *(passage.places[passage.thresholds == threshold] + 1).tolist()]
+    return lambda threshold: [0, *(passage.indexes[passage.thresholds == threshold] + 1).tolist()]
 
 
 def ramp(end, step=-1):
@@ -56,13 +56,13 @@ def test_decomposed_filters_keep_the_copy_within_the_threshold(steps, thresholds
 
 
 def test_decomposed_filters_may_deliver_more_or_less():
-    def places(threshold, values):
+    def indexes(threshold, values):
         return delivered_values(Decomposed(digit_chains([threshold], base=4), 0), np.array(values))(threshold)
 
-    assert (places(5, [0, 5]), greedy(np.array([0, 5]), 5).tolist()) == ([0, 1], [0])
-    assert (places(6, range(7)), greedy(np.arange(7), 6).tolist()) == ([0, 6], [0])
+    assert (indexes(5, [0, 5]), greedy(np.array([0, 5]), 5).tolist()) == ([0, 1], [0])
+    assert (indexes(6, range(7)), greedy(np.arange(7), 6).tolist()) == ([0, 6], [0])
     fewer = [0, -5, -9, -3]
-    assert (places(5, fewer), greedy(np.array(fewer), 5).tolist()) == ([0, 1], [0, 2, 3])
+    assert (indexes(5, fewer), greedy(np.array(fewer), 5).tolist()) == ([0, 1], [0, 2, 3])
 
 
 FIXED_STEP = [(c, *pair) for c in range(3, 40) for pair in splits(c, step=0)]
@@ -119,7 +119,7 @@ def test_an_upper_filter_moves_though_the_value_is_near_its_centre():
 def test_joining_late_below_a_shared_filter_delivers_too_early():
     scheme = Decomposed([(3, 8)], 0)
     scheme.centres[0] = 1
-    assert scheme.run(np.arange(1, 20)).places[0] + 1 == 9
+    assert scheme.run(np.arange(1, 20)).indexes[0] + 1 == 9
     assert greedy(np.arange(1, 20), 11, start=0)[0] + 1 == 12
 
 
@@ -166,8 +166,8 @@ def test_a_shared_upper_filter_loses_values(reading, radii, values, loser):
     threshold = 3 + radii[loser]
     assert values[greedy(values, threshold)[-1]] == values[-1]
     assert values[-1] not in got
-    places = np.flatnonzero(np.isin(values, [0, *got]))
-    assert not within(values, places, threshold)
+    indexes = np.flatnonzero(np.isin(values, [0, *got]))
+    assert not within(values, indexes, threshold)
 
 
 @pytest.mark.parametrize(("reading", "radii", "values", "loser"), FAILURES, ids=[name for name, *_ in FAILURES])

@@ -42,10 +42,10 @@ def test_a_fitted_host_tells_runs_it_has_not_seen():
     assert found.host.speed == pytest.approx(TRUE.speed, rel=0.1)
     assert found.host.overhead == pytest.approx(TRUE.overhead, abs=0.004)
     assert found.host.spread == pytest.approx(TRUE.spread)
-    assert found.fresh.runs == 6
-    assert found.fresh.fit > 0.9
-    assert found.fresh.off < 0.25
-    assert closeness(Host("box", cores=2), some_runs()).fit < found.fresh.fit
+    assert found.test_error.runs == 6
+    assert found.test_error.fit > 0.9
+    assert found.test_error.off < 0.25
+    assert closeness(Host("box", cores=2), some_runs()).fit < found.test_error.fit
 
 
 def test_repeats_stay_on_one_side_and_disturbed_runs_are_left_out():

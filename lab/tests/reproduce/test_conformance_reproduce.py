@@ -15,7 +15,7 @@ from thinwire.errors import ConfigError, MissingData, SparkUnavailable
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.bench.conformance_bench import OVERLAY_BENCHMARKS
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
-from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceScale, grown
+from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceScale, describe_curves
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
 from thinwire_lab.streams.threshold_streams import attack, bars, jumping, recorded_bars, sample_bars, scaled, walk
 
@@ -108,7 +108,7 @@ def test_every_figure_has_all_its_points(number):
     rows = [{**cell, **figure.function(**cell)} for cell in ends]
     for measure in figure.measures.values():
         assert any(f"{name} {measure}" in rows[0] for name in figure.series)
-        assert "->" in grown(rows, figure, measure)
+        assert "->" in describe_curves(rows, figure, measure)
 
 
 def test_sizes_double_up_to_the_largest():

@@ -30,17 +30,17 @@ def test_a_publisher_that_waits_takes_a_round_trip_a_message() -> None:
     cell = Cell(1, 1, "bandwidth=1mbit,delay=50ms", messages=40)
     load = TWEETS["plain"]
     around = message_overhead(load)
-    trip = (3078 + around.published + around.stored) / 125_000 + 0.1
+    trip = (3078 + around.publish_bytes + around.store_ack_bytes) / 125_000 + 0.1
     found = simulate(cell, load)
     assert found.publishing == pytest.approx(40 * trip)
     assert found.answered == pytest.approx((trip, trip))
-    assert found.delivered[0] == pytest.approx((2 * 3078 + around.published + around.delivered) / 125_000 + 0.1)
+    assert found.delivered[0] == pytest.approx((2 * 3078 + around.publish_bytes + around.deliver_bytes) / 125_000 + 0.1)
 
 
 def test_a_full_line_to_subscribers_is_as_fast_as_its_bytes() -> None:
     cell = Cell(55, 2, "bandwidth=1mbit,delay=50ms", messages=550)
     for load in TWEETS.values():
-        passing = 550 * (load.mean + message_overhead(load).delivered) / 125_000
+        passing = 550 * (load.mean + message_overhead(load).deliver_bytes) / 125_000
         assert passing < simulate(cell, load).receiving < passing + 0.2 + 55 * load.pack
 
 

@@ -35,7 +35,7 @@ def _run(
 
 @given(COUNTS, SIZES, RATES, st.floats(0, 0.3))
 def test_one_at_a_time_takes_a_round_trip_each(count: int, size: int, rate: float, delay: float) -> None:
-    weights = MessageOverhead(published=40, stored=60, delivered=80)
+    weights = MessageOverhead(publish_bytes=40, store_ack_bytes=60, deliver_bytes=80)
     (sender,), (receiver,) = _run(Limits.both(Limit(rate, delay)), [size] * count, weights)
     trip = (size + 40) / rate + delay + 60 / rate + delay
     assert sender.finished == pytest.approx(count * trip)
@@ -55,7 +55,7 @@ def test_a_batch_without_waiting_is_limited_by_its_bytes(count: int, size: int, 
 
 @given(COUNTS, st.integers(1, 8), st.integers(1, 5), st.floats(0.001, 0.01), st.floats(0.001, 0.01))
 def test_the_slowest_station_sets_the_pace(count: int, window: int, senders: int, pack: float, store: float) -> None:
-    weights = MessageOverhead(pack=pack, store=store)
+    weights = MessageOverhead(pack_seconds=pack, store_seconds=store)
     sending, (receiver,) = _run(FREE, [100] * count, weights, senders=senders, window=window + 1)
     total = count * senders
     lower = max(total * store + pack, count * pack + store)
@@ -78,7 +78,7 @@ def test_nothing_is_lost(
     sizes: list[int], senders: int, receivers: int, window: int, ahead: int, jitter: float, pace: float
 ) -> None:
     limits = Limits.both(Limit(7_000, 0.05, jitter))
-    weights = MessageOverhead(stored=60, acknowledged=50, unpack=0.001)
+    weights = MessageOverhead(store_ack_bytes=60, receive_ack_bytes=50, unpack_seconds=0.001)
     how = {"window": window, "ahead": ahead, "pace": pace}
     sending, receiving = _run(limits, sizes, weights, senders, receivers, **how)
     assert [len(sender.latencies) for sender in sending] == [len(sizes)] * senders
@@ -97,7 +97,7 @@ def test_a_paced_sender_counts_from_when_a_message_was_due() -> None:
 
 def test_a_receiver_that_is_not_acknowledged_in_time_waits() -> None:
     """Four messages ahead, an acknowledgement each: after four, one message a round trip of half a second."""
-    weights = MessageOverhead(acknowledged=10)
+    weights = MessageOverhead(receive_ack_bytes=10)
     _, (receiver,) = _run(Limits(down=Limit(delay=0.5)), [10] * 8, weights, window=8, ahead=4)
     assert receiver.finished == pytest.approx(1.0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce.workload.workload_figures import FIGURES, chosen, effective, majorities
+from thinwire_lab.reproduce.workload.workload_figures import FIGURES, effective_interests, majorities, select_figures
 from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
@@ -39,16 +39,16 @@ def test_another_population_does_not_have_it() -> None:
     flat = Interests(axes, ("Asia", "Europe"), counts)
     for number, figure in FIGURES.items():
         assert figure.sheet(number, flat, []).notes[1].endswith(": NOT as published"), number
-    assert effective(flat).tolist() == [4.0, 4.0]
+    assert effective_interests(flat).tolist() == [4.0, 4.0]
     assert majorities(flat, axes[0]) == [0, 0]
     assert region_shares(flat, axes[1]).tolist() == [[0.5, 0.5]] * 2
 
 
 def test_figures_are_chosen_by_number() -> None:
-    assert chosen(None) == [1, 2, 3, 4, 5, 6]
-    assert chosen("4") == [4]
+    assert select_figures(None) == [1, 2, 3, 4, 5, 6]
+    assert select_figures("4") == [4]
     with pytest.raises(ConfigError, match="unknown figure"):
-        chosen("9")
+        select_figures("9")
 
 
 def test_the_command_draws_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

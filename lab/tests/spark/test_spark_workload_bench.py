@@ -52,7 +52,7 @@ def test_only_the_largest_size_has_required_results() -> None:
     assert [row.holds for row in generation_rows(found)] == [None, None, False, True, None]
     assert (wall.value, memory.value) == (301.0, 3000.0)
     assert linear.value == pytest.approx(0.5)
-    assert [row.holds for row in generation_rows(found, judged=False)] == [None] * 5
+    assert [row.holds for row in generation_rows(found, has_requirements=False)] == [None] * 5
 
 
 def test_a_small_workload_is_assigned_without_a_verdict(spark: SparkSession) -> None:
@@ -70,11 +70,11 @@ def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
     assert "no joint policy" in thin.remarks
     further = {**COSTS, "joint, no limit": AssignmentCosts(9, 1.1, 1, 150.0, 3, 1)}
     assert list(gain_rows(further, ""))[1].value == pytest.approx(0.75)
-    assert [row.holds for row in gain_rows(COSTS, "", judged=False)] == [None, None]
+    assert [row.holds for row in gain_rows(COSTS, "", has_requirements=False)] == [None, None]
 
 
 def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
-    rows = list(match_in_session(spark, workload_matching.GridJoinSizes(600, 1, judged=True)))
+    rows = list(match_in_session(spark, workload_matching.GridJoinSizes(600, 1, has_requirements=True)))
     assert all(map(sound, rows))
     assert [row.high for row in rows] == [1.2, None, 3.0, 3.0]
 
@@ -90,7 +90,7 @@ def test_a_method_with_other_pairs_is_reported(spark: SparkSession, monkeypatch:
 @pytest.mark.parametrize(("quick", "sizes"), [(False, FULL), (True, QUICK)])
 def test_only_full_runs_are_judged(quick: bool, sizes: WorkloadSizes) -> None:
     assert WorkloadSizes.of(Setting(quick=quick)) is sizes
-    assert sizes.judged is not quick
+    assert sizes.has_requirements is not quick
 
 
 def test_crowded_rows_are_crowded() -> None:

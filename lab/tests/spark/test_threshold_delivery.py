@@ -15,7 +15,7 @@ from thinwire.cli.output import Output
 from thinwire.errors import ConfigError, DemandError, NotFinite
 from thinwire_lab.cli import deliver as command
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
-from thinwire_lab.spark.threshold_delivery import counted, deliver, kept, table_at, totals
+from thinwire_lab.spark.threshold_delivery import count_deliveries, deliver, deliver_rows, table_at, totals
 
 SYMBOLS = ("aaa", "bbb", None)
 
@@ -64,14 +64,14 @@ def test_sources_may_lie_across_batches() -> None:
     )
     for size in range(1, 9):
         batches = [whole.slice(at, size) for at in range(0, 8, size)]
-        told = pa.Table.from_batches(counted(batches, (5,), 1.0, keys=1))
+        told = pa.Table.from_batches(count_deliveries(batches, (5,), 1.0, keys=1))
         assert told.column("s").to_pylist() == ["a", "b", None, "c"]
         assert told.column("delivered").to_pylist() == [3, 2, 1, 1]
-        rows = pa.Table.from_batches(kept(batches, (5,), 1.0, keys=1))
+        rows = pa.Table.from_batches(deliver_rows(batches, (5,), 1.0, keys=1))
         assert rows.column("v").to_pylist() == [0, 9, 1, 1, 9, 0, 9]
-    assert list(counted([], (5,), 1.0, keys=1)) == []
+    assert list(count_deliveries([], (5,), 1.0, keys=1)) == []
     with pytest.raises(NotFinite):
-        list(counted([pa.record_batch({"v": [1.0, float("inf")]})], (5,), 1.0, keys=0))
+        list(count_deliveries([pa.record_batch({"v": [1.0, float("inf")]})], (5,), 1.0, keys=0))
 
 
 BAD = {

@@ -89,9 +89,9 @@ def test_sets_of_bits_count_what_boxes_hold(axes: int, count: int, seed: int) ->
     dice = np.random.default_rng(seed)
     events = dice.integers(0, 8, size=(count, axes)) / 8  # many on the very edges
     corners = np.sort(dice.integers(0, 9, size=(2, 20, axes)) / 8, axis=0)
-    sets = EventSample.of(events)
-    for low, high, begin, end in zip(*corners, *sets.ranges(*corners), strict=True):
-        assert count_events(sets.until, begin, end) == ((events >= low) & (events <= high)).all(axis=1).sum()
+    sample = EventSample.of(events)
+    for low, high, begin, end in zip(*corners, *sample.ranges(*corners), strict=True):
+        assert count_events(sample.events_before, begin, end) == ((events >= low) & (events <= high)).all(axis=1).sum()
 
 
 def test_costs_are_those_counted_by_hand() -> None:

@@ -42,7 +42,7 @@ class Row:
     how: how it was measured, in one line
     note: why there is no value, or a remark on it
     invalid: why the measurement is not valid; such a row does not hold, independent of its value
-    beside: the same figure of other methods, by name; rows with it are also printed as a second table
+    by_method: the measured value of each compared method; rows with it are also printed as a second table
     """
 
     name: str
@@ -53,7 +53,7 @@ class Row:
     how: str = ""
     note: str = ""
     invalid: str = ""
-    beside: Mapping[str, float] = field(default_factory=dict)
+    by_method: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def remarks(self) -> str:
@@ -127,7 +127,7 @@ def run_benchmark(benchmark: Benchmark, setting: Setting) -> list[Row]:
         return [Row(benchmark.name, "failures", invalid=f"failed: {type(error).__name__}: {error}")]
 
 
-def race_blocks(
+def time_blocks(
     methods: Sequence[Callable[[B], R]],
     blocks: Sequence[B],
     progress: Callable[[float], None] = lambda share: None,

@@ -15,7 +15,7 @@ from thinwire_lab.bench.live_bench import (
     kill_benchmarks,
     rate_row,
     ratio_row,
-    search,
+    search_rates,
 )
 from thinwire_lab.live.delivery_audit import AuditedResult
 from thinwire_lab.live.kill_test import PUBLISHERS, THREE_CLASSES, TRANSLATORS, Victim
@@ -70,7 +70,7 @@ MAX_MICROSECONDS = 60.0
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
     """Search with one class and with five in the same run, in turn."""
-    found = search([CHANGES, CLASSES], setting)
+    found = search_rates([CHANGES, CLASSES], setting)
     yield from map(rate_row, found.values())
     yield ratio_row(found[CLASSES], found[CHANGES], MIN_SHARE)
     yield _translator_row(found[CLASSES])
@@ -81,7 +81,7 @@ def _translator_row(found: SaturationRates) -> Row:
     if not found.rounds:
         return Row(name, "us", high=MAX_MICROSECONDS, invalid="no rate was held")
     held = found.rounds[-1]
-    spent = held.seconds_of("translator")
+    spent = held.cpu_seconds("translator")
     tolerances = ", ".join(f"{tolerance:g}" for tolerance in SHAPES[CLASSES].classes)
     how = f"{spent:.1f} s of processor time for {held.events:,} events at {held.rate:,.0f} events/s,"
     how += f" {held.sent_share:.2f} of them sent; tolerances {tolerances}, the strictest of which reads the log"

@@ -199,9 +199,9 @@ def _row(sample: CodecSample, levels: Sequence[int]) -> Row:
     ours = measure_codec(codec, codec, sample.testing)
     how = f"{len(sample.training):,} messages train, the next {len(sample.testing):,} test; {_describe(chosen)}"
     how += f"; found in {spent:,.0f} ms of CPU for a megabyte of messages"
-    beside = {OURS: ours, "raw": sample.raw, **baselines, **stock}
+    by_method = {OURS: ours, "raw": sample.raw, **baselines, **stock}
     high = min(stock.values()) if stock else None
-    return Row(f"{sample.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
+    return Row(f"{sample.name}: bytes a message", "bytes", ours, high=high, how=how, by_method=by_method)
 
 
 def measure_codec(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:

@@ -47,15 +47,15 @@ def live(setting: Setting) -> Iterator[Row]:
     ):
         yield Row(name, "events/s", rate, MIN_EVENTS_PER_SECOND, how=f"{how}; {details}", invalid=invalid)
     name, memory = "live: resident memory of the translator", found.memory / 1e6
-    how = f"{how}; the registry needs {found.registry / 1e6:.0f} MB"
+    how = f"{how}; the registry needs {found.registry_memory / 1e6:.0f} MB"
     yield Row(name, "MB", memory, high=MAX_MEGABYTES, how=how)
 
 
 def _describe_run(found: ToleranceGroupsResult) -> str:
     return (
-        f"{found.subscriptions:,} subscriptions in {found.classes:,} classes, registered in {found.registering:.0f} s "
-        f"and served {found.serving:.0f} s later; {found.events:,} events of one source, {found.delivered:,} delivered "
-        "to the audited"
+        f"{found.subscriptions:,} subscriptions in {found.classes:,} classes, registered in "
+        f"{found.register_seconds:.0f} s and served {found.serve_seconds:.0f} s later; {found.events:,} events of "
+        f"one source, {found.delivered:,} delivered to the audited"
     )
 
 

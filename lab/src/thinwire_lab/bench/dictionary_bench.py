@@ -25,7 +25,7 @@ from thinwire.analysis.analysis_run import Cell as AnalysisCell
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.dictionaries import Codec
 from thinwire_lab.bench.benchmark import Benchmark, Row, Setting
-from thinwire_lab.bench.live_bench import CHANGES, TITLES, kill_benchmarks, rate_row, ratio_row, search
+from thinwire_lab.bench.live_bench import CHANGES, TITLES, kill_benchmarks, rate_row, ratio_row, search_rates
 from thinwire_lab.live.dictionary_switch import SwitchResult, run_switches
 from thinwire_lab.live.kill_test import PUBLISHERS, SUBSCRIBERS
 from thinwire_lab.live.linger_batches import MESSAGES, QUICK_BATCHES, QUICK_MESSAGES, RATE, find_break_even, run_methods
@@ -54,7 +54,7 @@ TAXIS = ("debs-json", "taxi-json")
 
 def saturation_rate(with_dictionaries: str, without: str, setting: Setting) -> Iterator[Row]:
     """Search with and without dictionaries in the same run, in turn."""
-    found = search([without, with_dictionaries], setting)
+    found = search_rates([without, with_dictionaries], setting)
     yield from map(rate_row, found.values())
     yield ratio_row(found[with_dictionaries], found[without], MIN_RATIO)
 

@@ -35,7 +35,7 @@ def kill_benchmarks(
     """Return a benchmark for each part of a system that is killed repeatedly.
 
     titles: the victims and their names in rows; system: description of the other processes
-    options: of `run_kill_test`
+    interval: time between kills, as text; options: of `run_kill_test`
     """
 
     def kill(victim: Victim, setting: Setting) -> Iterator[Row]:
@@ -67,6 +67,7 @@ KILL_BENCHMARKS = kill_benchmarks(
 
 
 CHANGES, ALL_EVENTS, PER_EVENT, BATCHED, CLASSES = "thinwire", "every event", "json", "json-batched", "five classes"
+"""kinds of stacks in `SHAPES`"""
 TITLES = {
     CHANGES: "thinwire, changes delivered",
     ALL_EVENTS: "thinwire, every event delivered",
@@ -80,15 +81,15 @@ TITLES = {
 MIN_RATE = 12_000.0
 MIN_RATIOS = {PER_EVENT: 2.0, BATCHED: 1.3}
 """the required ratio of thinwire to each reference"""
-SENT_SHARE = (0.48, 0.52)
-"""limits of the frames per event of this stream; short runs have more, for the definitions of sources"""
-MAX_OTHERS = 0.3
+FRAMES_PER_EVENT = (0.48, 0.52)
+"""lowest and highest number for the load feed; short runs exceed it because every source is defined once"""
+MAX_OTHER_CORES = 0.3
 """cores used by other processes above which the row has a note"""
 
 
 def saturation_rate(setting: Setting) -> Iterator[Row]:
-    """Search all stacks in the same run, in turn."""
-    found = search([CHANGES, PER_EVENT, BATCHED, ALL_EVENTS], setting, once=[ALL_EVENTS])
+    """Measure the saturation rates of all stacks in the same run, in turn."""
+    found = search_rates([CHANGES, PER_EVENT, BATCHED, ALL_EVENTS], setting, first_run_only=[ALL_EVENTS])
     for kind in (CHANGES, ALL_EVENTS, PER_EVENT, BATCHED):
         yield rate_row(found[kind], MIN_RATE if kind == CHANGES else None)
     for kind, low in MIN_RATIOS.items():
@@ -96,10 +97,12 @@ def saturation_rate(setting: Setting) -> Iterator[Row]:
     yield ratio_row(found[ALL_EVENTS], found[BATCHED], None)
 
 
-def search(kinds: Sequence[str], setting: Setting, once: Sequence[str] = ()) -> dict[str, SaturationRates]:
-    """Search the saturation rates of several stacks in the same run, in turn."""
+def search_rates(
+    kinds: Sequence[str], setting: Setting, first_run_only: Sequence[str] = ()
+) -> dict[str, SaturationRates]:
+    """Return the saturation rates of several stacks, searched in the same run, in turn."""
     plan = QUICK if setting.quick else SaturationPlan()
-    return asyncio.run(find_saturation_rates(kinds, plan, setting.progress, once))
+    return asyncio.run(find_saturation_rates(kinds, plan, setting.progress, first_run_only))
 
 
 def rate_row(found: SaturationRates, low: float | None = None) -> Row:
@@ -113,9 +116,9 @@ def rate_row(found: SaturationRates, low: float | None = None) -> Row:
         how += f"; at {found.failed.rate:,.0f}: {found.failed.failure}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
     checked = found.plan is not QUICK and found.kind in (CHANGES, ALL_EVENTS, CLASSES)
-    wrong = checked and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    wrong = checked and not FRAMES_PER_EVENT[0] <= share <= FRAMES_PER_EVENT[1]
     invalid = f"{share:.2f} frames an event, not 0.5" if wrong else ""
-    note = f"other processes used up to {found.others:.1f} cores" if found.others > MAX_OTHERS else ""
+    note = f"other processes used up to {found.other_cores:.1f} cores" if found.other_cores > MAX_OTHER_CORES else ""
     name = f"saturation rate, {TITLES[found.kind]}: events a second held"
     return Row(name, "events/s", found.rate, low=low, how=how, note=note, invalid=invalid)
 
@@ -124,7 +127,8 @@ def _describe_round(outcome: LoadOutcome) -> str:
     cores = ", ".join(f"{role} {used:.2f}" for role, used in outcome.cpu.items())
     text = f"; p99 {outcome.p99:.0f} ms, p50 {outcome.p50:.0f} ms, {outcome.sent_share:.2f} frames an event"
     text += f"; cores: {cores}"
-    return text + (f"; memory {100 * outcome.grown:+.1f} % at most" if outcome.grown is not None else "")
+    growth = outcome.max_memory_growth
+    return text + (f"; memory {100 * growth:+.1f} % at most" if growth is not None else "")
 
 
 def ratio_row(ours: SaturationRates, reference: SaturationRates, low: float | None) -> Row:
@@ -141,7 +145,7 @@ SATURATION_BENCHMARKS = [Benchmark("saturation rate", saturation_rate, tags=("kn
 RATE = 20.0
 """events per second of each plant in the rows with a required result"""
 OTHER_RATES = (1.0, 200.0)
-MAX_BEHIND = 0.05
+MAX_LATE_SHARE = 0.05
 """share of events that may be sent late"""
 MAX_PARTS = {0.005: 1 / 4, 0.1: 1 / 10}
 """linger -> required part of the bytes of JSON"""
@@ -151,37 +155,38 @@ def link_bytes(setting: Setting) -> Iterator[Row]:
     """Measure thinwire with two lingers at three rates, and JSON in batches."""
     seconds = float(setting.size(60, 5))
     rates = (RATE, *OTHER_RATES)
-    plain = {rate: Wire("json", 0.0, rate) for rate in rates}
+    references = {rate: Wire("json", 0.0, rate) for rate in rates}
     ours = [Wire("thinwire", linger, rate) for rate in rates for linger in MAX_PARTS]
     batched = [Wire("json-batched", linger, RATE) for linger in MAX_PARTS]
-    wires = [*plain.values(), *ours, *batched]
+    wires = [*references.values(), *ours, *batched]
     measured: dict[Wire, WireBytes] = {}
     for index, rate in enumerate(rates):
         measured |= asyncio.run(measure_wires([wire for wire in wires if wire.rate == rate], seconds))
         setting.progress((index + 1) / len(rates))
     for wire in [*ours, *batched]:
-        yield _link_row(measured[wire], measured[plain[wire.rate]], seconds)
+        yield _link_row(measured[wire], measured[references[wire.rate]], seconds)
 
 
-def _link_row(measured: WireBytes, plain: WireBytes, seconds: float) -> Row:
+def _link_row(measured: WireBytes, reference: WireBytes, seconds: float) -> Row:
     wire, is_ours = measured.wire, measured.wire.kind == "thinwire"
     what = "thinwire" if is_ours else "JSON in batches"
     name = f"link bytes, {what}, linger {1000 * wire.linger:g} ms, {wire.rate:g} events/s a publisher: to JSON"
     high = MAX_PARTS[wire.linger] if is_ours and wire.rate == RATE else None
     to_broker, from_broker = measured.to_broker / measured.events, measured.from_broker / measured.events
     how = f"building, {PLANTS} plants for {seconds:g} s, within {TOLERANCE:g}: {measured.per_event:,.0f} bytes an event"
-    how += f" ({to_broker:,.0f} to the broker, {from_broker:,.0f} from it) against {plain.per_event:,.0f}"
-    how += f"; set-up apart: {measured.set_up:,} and {plain.set_up:,} bytes"
+    how += f" ({to_broker:,.0f} to the broker, {from_broker:,.0f} from it) against {reference.per_event:,.0f}"
+    how += f"; set-up apart: {measured.set_up:,} and {reference.set_up:,} bytes"
     how += f"; {measured.sent / measured.events:.2f} of the events sent"
-    part, invalid = measured.per_event / plain.per_event, _describe_invalid(measured, plain)
+    part, invalid = measured.per_event / reference.per_event, _describe_invalid(measured, reference)
     return Row(name, "part", part, high=high, how=how, invalid=invalid)
 
 
 def _describe_invalid(*measured: WireBytes) -> str:
     if not all(wire.complete for wire in measured):
         return "not every event arrived"
-    behind = max(wire.behind for wire in measured)
-    return f"{100 * behind:.0f} % of the events sent late: the machine is too busy" if behind > MAX_BEHIND else ""
+    late_share = max(wire.late_share for wire in measured)
+    is_late = late_share > MAX_LATE_SHARE
+    return f"{100 * late_share:.0f} % of the events sent late: the machine is too busy" if is_late else ""
 
 
 LINK_BYTES_BENCHMARKS = [Benchmark("link bytes", link_bytes)]

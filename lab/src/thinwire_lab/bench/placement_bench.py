@@ -1,6 +1,7 @@
-"""Benchmarks of placement: errors of latency models, latency limits that placements keep, and bounds, all simulated.
+"""Benchmarks of placement: errors of latency models, and placements compared with latency limits and lower bounds.
 
-The edge benchmarks run on this machine: the rate of a topic triples or a host is killed, and latency limits hold again.
+These are simulated. The edge benchmarks are live: they triple the rate of a topic or kill a host, and measure the time
+until all latency limits are met again.
 """
 
 from __future__ import annotations
@@ -33,29 +34,32 @@ from thinwire_lab.placement.calibration import calibrate
 from thinwire_lab.placement.run_files import RUNS, read_runs
 from thinwire_lab.placement.topic_parts import all_split
 from thinwire_lab.reproduce.placement.placement_cells import RELEASED, accuracy, request, trained, unknown_host
-from thinwire_lab.reproduce.placement.placement_cells import placement as placed
+from thinwire_lab.reproduce.placement.placement_cells import placement as run_placement
 
 SIMULATED = "simulated hosts, 120 s a run"
 MARGINS = (0.9, 0.95, 0.99, 0.995)
-SPARE = (1, 2, 3)
-"""shares of the runs that a margin covers, then spare hosts, tried on dense requests until latency limits hold"""
+"""shares of the runs that a margin covers, tried in this order on dense requests"""
+SPARE_HOSTS = (1, 2, 3)
+"""tried with the largest margin, if no margin alone meets the latency limits"""
 UNKNOWN = Host(cores=2, speed=1.7, contention=0.1)
 """a kind of host without training runs"""
 MAX_BELOW_CEILING = 0.003
+"""difference in R2 from the ceiling, the R2 of the mean of reruns"""
 MAX_MISTAKES = {"missed": 0.02, "refused": 0.05}
+"""share of late topics that a model accepts, and of topics in time that it refuses"""
 MAX_OVER = 0.01
 """share of topics over their latency limit"""
-MAX_GAP, MAX_SOLVER_SECONDS, MAX_LARGE_SECONDS = 1, 10, 60
+MAX_HOSTS_ABOVE_BOUND, MAX_SOLVER_SECONDS, MAX_LARGE_SECONDS = 1, 10, 60
 
 
 def models(setting: Setting) -> Iterator[Row]:
-    """Measure the fit on new runs against that of the mean of reruns, for one to six topics on a host."""
-    runs, fresh, reruns = _runs(setting), setting.size(1000, 8), setting.size(8, 1)
-    both = trained(runs)
+    """Compare the R2 of the models on test runs with that of the mean of reruns, for one to six topics on a host."""
+    runs, test_runs, reruns = _runs(setting), setting.size(1000, 8), setting.size(8, 1)
+    both_models = trained(runs)
     for k in range(1, 7):
-        found = accuracy(both, k, fresh, reruns)
+        found = accuracy(both_models, k, test_runs, reruns)
         setting.progress(k / 7)
-        how = f"{SIMULATED}, {runs} runs a size to train, {fresh} fresh: R2 {found['ours fit']:.4f}, "
+        how = f"{SIMULATED}, {runs} runs a size to train, {test_runs} fresh: R2 {found['ours fit']:.4f}, "
         how += f"mean of {reruns} reruns {found['ceiling']:.4f}, published model {found['published fit']:.4f}"
         below = found["ceiling"] - found["ours fit"]
         yield Row(
@@ -74,7 +78,7 @@ def _mistakes(figures: Mapping[str, Any], how: str) -> Iterator[Row]:
 
 
 def hosts_unknown(setting: Setting) -> Iterator[Row]:
-    """Measure the fit for an unknown kind of host after few runs there."""
+    """Measure the R2 for an unknown kind of host after few runs there."""
     counts = (0, 1, 3, 10, 30)[: setting.size(5, 3)]
     found = unknown_host(trained(_runs(setting)).ours, UNKNOWN, counts, setting.size(300, 20))
     how = f"{SIMULATED}; {UNKNOWN.cores} cores, {UNKNOWN.speed:g} times as fast; 1, 2 and 4 topics; 0: without runs"
@@ -87,13 +91,13 @@ def simulator(setting: Setting) -> Iterator[Row]:
     row = Row("simulator, p90 of measured runs it was not fitted to: off by", "share")
     path = setting.data / RUNS if setting.data else None
     found = calibrate(read_runs(path)) if path is not None and path.exists() else None
-    if found is None or found.fresh is None:
+    if found is None or found.test_error is None:
         yield replace(row, note=f"not measured: needs {RUNS} in --data, which `thinwire bench edge` writes")
         return
-    host, fresh = found.host, found.fresh
-    how = f"measured; {found.seen.runs} runs to fit, {fresh.runs} others: R2 {fresh.fit:.3f}, worst off "
-    how += f"{100 * fresh.worst:.0f} %; speed {host.speed:.2f}, contention {host.contention:.3f}, "
-    yield replace(row, value=fresh.off, how=how + f"{1000 * host.overhead:.1f} ms overhead")
+    host, error = found.host, found.test_error
+    how = f"measured; {found.train_error.runs} runs to fit, {error.runs} others: R2 {error.fit:.3f}, worst off "
+    how += f"{100 * error.worst:.0f} %; speed {host.speed:.2f}, contention {host.contention:.3f}, "
+    yield replace(row, value=error.off, how=how + f"{1000 * host.overhead:.1f} ms overhead")
 
 
 def latency_limits(setting: Setting) -> Iterator[Row]:
@@ -101,9 +105,9 @@ def latency_limits(setting: Setting) -> Iterator[Row]:
     seeds = range(1, setting.size(5, 1) + 1)
     for kind in RELEASED:
         theirs, ours = (_place(setting, kind, solver, seeds) for solver in ("first-fit", "ours"))
-        over, hosts, bound, more = _means(ours, "over", "hosts", "bound", "split")
+        over, hosts, bound, added = _means(ours, "over", "hosts", "bound", "split")
         their_over, their_hosts = _means(theirs, "over", "hosts")
-        how = f"{SIMULATED}, 70 topics and {more:.1f} more by splitting, {len(seeds)} requests: {hosts:.1f} hosts, "
+        how = f"{SIMULATED}, 70 topics and {added:.1f} more by splitting, {len(seeds)} requests: {hosts:.1f} hosts, "
         how += f"bound {bound:.1f}; "
         how += f"first fit with the published model {their_hosts:.1f} hosts, {100 * their_over:.1f} % over"
         what = f"placement, requests as released ({kind})"
@@ -112,21 +116,22 @@ def latency_limits(setting: Setting) -> Iterator[Row]:
         yield from _solver_rows(kind, ours, how)
 
 
-def dense(setting: Setting) -> Iterator[Row]:
+def dense_requests(setting: Setting) -> Iterator[Row]:
     """Find the fewest hosts for dense requests at which at most one topic in a hundred misses its latency limit."""
     seeds = range(1, setting.size(3, 1) + 1)
     for kind in ("full", "hot"):
         how = ""
         found: list[Mapping[str, Any]] = []
-        fewest = found
-        for kept, spare in _margins(setting):
-            found = _place(setting, kind, "ours", seeds, kept=kept, spare=spare)
-            fewest = found if not spare else fewest
-            how = f"{SIMULATED}, {len(seeds)} requests of 70 topics, a margin that covers {kept:g}, {spare} spare hosts"
+        without_spare = found
+        for covered, spare in _margins(setting):
+            found = _place(setting, kind, "ours", seeds, covered, spare)
+            without_spare = found if not spare else without_spare
+            how = f"{SIMULATED}, {len(seeds)} requests of 70 topics, a margin that covers {covered:g}"
+            how += f", {spare} spare hosts"
             if _means(found, "over")[0] <= MAX_OVER:
                 break
-        over, hosts, bound, more = _means(found, "over", "hosts", "bound", "split")
-        how += f": {hosts:.1f} hosts, bound {bound:.1f}; {more:.1f} more topics by splitting"
+        over, hosts, bound, added = _means(found, "over", "hosts", "bound", "split")
+        how += f": {hosts:.1f} hosts, bound {bound:.1f}; {added:.1f} more topics by splitting"
         yield Row(
             f"placement, dense requests ({kind}): topics over their latency limit",
             "share",
@@ -135,17 +140,17 @@ def dense(setting: Setting) -> Iterator[Row]:
             how=how,
         )
         yield Row(f"placement, dense requests ({kind}): hosts at which that holds", "hosts", hosts, how=how)
-        yield from _solver_rows(kind, fewest, f"{SIMULATED}, {len(seeds)} requests of 70 topics, no spare hosts")
+        yield from _solver_rows(kind, without_spare, f"{SIMULATED}, {len(seeds)} requests of 70 topics, no spare hosts")
 
 
 def _margins(setting: Setting) -> list[tuple[float, int]]:
     """Return margins and spare hosts, the smallest first."""
     if setting.quick:
         return [(MARGINS[0], 0)]
-    return [*((kept, 0) for kept in MARGINS), *((MARGINS[-1], spare) for spare in SPARE)]
+    return [*((covered, 0) for covered in MARGINS), *((MARGINS[-1], spare) for spare in SPARE_HOSTS)]
 
 
-def many(setting: Setting) -> Iterator[Row]:
+def many_topics(setting: Setting) -> Iterator[Row]:
     """Time the solver with ten thousand topics."""
     n, model = setting.size(10_000, 200), read_model(None)
     for kind in ("uni", "full"):
@@ -160,23 +165,31 @@ def many(setting: Setting) -> Iterator[Row]:
 
 
 def _solver_rows(kind: str, found: Sequence[Mapping[str, Any]], how: str) -> Iterator[Row]:
-    seconds = max(request["solver_seconds"] for request in found)
-    gap = max(request["hosts"] - request["bound"] for request in found)
-    yield Row(f"solver, requests of 70 ({kind}): hosts above the bound, at most", "hosts", gap, high=MAX_GAP, how=how)
+    seconds = max(result["solver_seconds"] for result in found)
+    gap = max(result["hosts"] - result["bound"] for result in found)
+    yield Row(
+        f"solver, requests of 70 ({kind}): hosts above the bound, at most",
+        "hosts",
+        gap,
+        high=MAX_HOSTS_ABOVE_BOUND,
+        how=how,
+    )
     yield Row(
         f"solver, requests of 70 ({kind}): processor time, at most", "s", seconds, high=MAX_SOLVER_SECONDS, how=how
     )
 
 
 def _place(
-    setting: Setting, kind: str, solver: str, seeds: Sequence[int], kept: float = 0.9, spare: int = 0
+    setting: Setting, kind: str, solver: str, seeds: Sequence[int], covered: float = 0.9, spare: int = 0
 ) -> list[Mapping[str, Any]]:
     n = setting.size(70, 24)
-    return [placed(kind, solver, seed, n=n, train_runs=_runs(setting), kept=kept, spare=spare) for seed in seeds]
+    return [
+        run_placement(kind, solver, seed, n=n, train_runs=_runs(setting), kept=covered, spare=spare) for seed in seeds
+    ]
 
 
 def _means(found: Sequence[Mapping[str, Any]], *names: str) -> list[float]:
-    return [float(np.mean([request[name] for request in found])) for name in names]
+    return [float(np.mean([result[name] for result in found])) for name in names]
 
 
 def _runs(setting: Setting) -> int:
@@ -188,13 +201,13 @@ MODEL_BENCHMARKS = [
     Benchmark("placement unknown hosts", hosts_unknown),
     Benchmark("placement simulator", simulator),
     Benchmark("placement latency limits", latency_limits, tags=("placement promises",)),
-    Benchmark("placement dense", dense),
-    Benchmark("placement many topics", many),
+    Benchmark("placement dense", dense_requests),
+    Benchmark("placement many topics", many_topics),
 ]
 
 
 SEEDS = (21, 22, 23, 24)
-"""of the schedules; the controller was developed with others"""
+"""seeds of the schedules, none of which was used to develop the controller"""
 TRIES = 3
 """runs with a seed until one is not disturbed by other load"""
 MAX_RESTORED, MAX_TAKEOVER = 30, 10
@@ -215,7 +228,7 @@ def edge_rate(setting: Setting) -> Iterator[Row]:
         how += f"{_format_seconds(found.restored_short)}; with the topic alone on a host from the start: "
         how += _format_seconds(found.alone)
         remark = note or ("" if found.broken else "no limit was broken")
-        invalid = _describe_restored(found)
+        invalid = _describe_failure(found)
         name = f"edge, rate of one topic tripled, seed {seed}"
         yield Row(f"{name}: {RESTORED}", "s", found.restored, None, MAX_RESTORED, how, remark, invalid)
         yield _loss_row(name, found, how)
@@ -229,7 +242,7 @@ def edge_kill(setting: Setting) -> Iterator[Row]:
         takeover = f"{name}: its topics processed elsewhere after"
         invalid = "never within the run" if found.taken_over is None else ""
         yield Row(takeover, "s", found.taken_over, None, MAX_TAKEOVER, how, note, invalid)
-        yield Row(f"{name}: {RESTORED}", "s", found.restored, how=how, note=note or _describe_restored(found))
+        yield Row(f"{name}: {RESTORED}", "s", found.restored, how=how, note=note or _describe_failure(found))
         yield _loss_row(name, found, how)
 
 
@@ -250,7 +263,7 @@ def _undisturbed(scenario: Scenario, setting: Setting) -> Iterator[tuple[int, Ed
         yield seed, found, note
 
 
-def _describe_restored(found: EdgeRecovery) -> str:
+def _describe_failure(found: EdgeRecovery) -> str:
     return "" if found.restored is not None else "never within the run"
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from thinwire.analysis.json_baseline import LEVEL, RAW_DEFLATE
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Schema
-from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, race_blocks
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, time_blocks
 from thinwire_lab.streams.checked_stream import is_switch
 from thinwire_lab.streams.sensor_stream import SENSORS, changed_share, sensor_batch, sensor_events, sensor_schema
 
@@ -215,7 +215,7 @@ def _race(
     setting: Setting,
 ) -> tuple[list[float], float]:
     """Return the ratio of both times for each round, and our median in microseconds."""
-    (own, other), _ = race_blocks((ours, reference), blocks, setting.progress)
+    (own, other), _ = time_blocks((ours, reference), blocks, setting.progress)
     ratios = [mine / theirs for mine, theirs in zip(own, other, strict=True)]
     return ratios, median(seconds / len(block) * 1e6 for seconds, block in zip(own, blocks[1:], strict=True))
 

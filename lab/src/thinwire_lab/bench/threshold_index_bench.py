@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, race_blocks
+from thinwire_lab.bench.benchmark import Benchmark, Row, Setting, time_blocks
 from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 from thinwire_lab.overlay_sim.filters.thresholds import Ticks
 from thinwire_lab.streams.threshold_streams import attack, jumping
@@ -161,7 +161,7 @@ def _compare_case(case: Case, rounds: int) -> Iterable[Row]:
     values = case.values(events * (rounds + 1))
     blocks = [values[at : at + events] for at in range(0, values.size, events)]
     methods = _methods(case.thresholds(), int(values[0]))
-    times, results = race_blocks(methods, blocks)
+    times, results = time_blocks(methods, blocks)
     counts = list(map(sum, results))
     how = f"{rounds} rounds of {events:,} events, {counts[0] / values.size:,.1f} fire an event, CPU time"
     to_pairs, to_counts = (median(ours / scan for ours, scan in zip(times[0], times[k], strict=True)) for k in (1, 2))

@@ -119,12 +119,12 @@ def as_markdown(rows: Iterable[Row]) -> str:
 def side_by_side(rows: Iterable[Row]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
     """Return the columns and lines of a table that compares rows with other methods.
 
-    >>> side_by_side([Row("logs", "bytes", 20.0, beside={"ours": 20.0, "deflate": 90.0}), Row("pack", "times", 0.2)])
+    >>> side_by_side([Row("logs", "bytes", 20.0, by_method={"ours": 20.0, "deflate": 90.0}), Row("pack", "times", 0.2)])
     (('what', 'ours', 'deflate'), [('logs', 20.0, 90.0)])
     """
-    compared = [row for row in rows if row.beside]
-    methods = list(dict.fromkeys(name for row in compared for name in row.beside))
-    return ("what", *methods), [(row.name, *map(row.beside.get, methods)) for row in compared]
+    compared = [row for row in rows if row.by_method]
+    methods = list(dict.fromkeys(name for row in compared for name in row.by_method))
+    return ("what", *methods), [(row.name, *map(row.by_method.get, methods)) for row in compared]
 
 
 def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -195,4 +195,4 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _document(row: Row) -> dict[str, Any]:
     names = ("name", "value", "unit", "low", "high", "required", "holds", "how")
-    return {**{name: getattr(row, name) for name in names}, "note": row.remarks, "beside": row.beside}
+    return {**{name: getattr(row, name) for name in names}, "note": row.remarks, "beside": row.by_method}

@@ -69,11 +69,11 @@ def calibrate_(runs: RunsArgument, to: HostsToOption = None, json: JsonOption = 
     output.table("simulated against measured p90", CALIBRATION_COLUMNS, _calibration_rows(found))
     text = host_text(found.host)
     output.note(text)
-    if found.fresh is None:
+    if found.test_error is None:
         output.note("no runs were held out: measure more configurations for an error estimate")
     if to is not None:
         to.write_text(text, encoding="utf-8")
-    output.document({"host": asdict(found.host), "seen": found.seen, "fresh": found.fresh})
+    output.document({"host": asdict(found.host), "seen": found.train_error, "fresh": found.test_error})
 
 
 def host_text(host: Host) -> str:
@@ -90,7 +90,7 @@ CALIBRATION_COLUMNS = ("runs", "count", "topics", "R2(log)", "mean error %", "la
 
 
 def _calibration_rows(found: Calibration) -> list[tuple[Any, ...]]:
-    both = (("fitted", found.seen), ("held out", found.fresh))
+    both = (("fitted", found.train_error), ("held out", found.test_error))
     return [
         (name, close.runs, close.topics, round(close.fit, 4), round(100 * close.off, 1), round(100 * close.worst, 1))
         for name, close in both

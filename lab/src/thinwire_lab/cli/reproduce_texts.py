@@ -19,7 +19,12 @@ from thinwire_lab.cli.pictures import draw_pictures
 from thinwire_lab.cli.summary_files import read_summary
 from thinwire_lab.placement.run_files import RUNS
 from thinwire_lab.reproduce.conformance import conformance_figures as conformance
-from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, grown
+from thinwire_lab.reproduce.conformance.conformance_cells import (
+    ConformanceFigure,
+    ConformanceScale,
+    Rows,
+    describe_curves,
+)
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
 from thinwire_lab.reproduce.dictionaries import thesis_numbers
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
@@ -69,7 +74,11 @@ def _conformance_scale(options: ReproduceOptions) -> ConformanceScale:
 def reproduce_conformance(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures and print each one when it is complete."""
     options.refuse_tables(conformance.FIGURES)
-    figures, scale, out = conformance.chosen(options.figure), _conformance_scale(options), options.out / "conformance"
+    figures, scale, out = (
+        conformance.select_figures(options.figure),
+        _conformance_scale(options),
+        options.out / "conformance",
+    )
     output.note(conformance.PAPER)
     output.note(f"streams: {'minute bars in ' + scale.data if scale.data else 'the market sample'}, and the attack.")
     document: dict[str, Any] = {
@@ -95,11 +104,11 @@ def _show(output: Output, figure: ConformanceFigure, rows: Rows, out: Path) -> d
         columns = (figure.axis, *series)
         table = [(row[figure.axis], *(row[f"{name} {measure}"] for name in series)) for row in rows]
         output.table(f"figure {figure.number}: {figure.what}; {label}", columns, table)
-        output.note(f"ours: {grown(rows, figure, measure)}")
+        output.note(f"ours: {describe_curves(rows, figure, measure)}")
         tables[label] = [dict(zip(columns, line, strict=True)) for line in table]
-    output.note(f"published: {figure.shape}")
+    output.note(f"published: {figure.statement}")
     return {
-        "published": figure.shape,
+        "published": figure.statement,
         "tables": tables,
         "pictures": draw_pictures(output, conformance.draw, figure, rows, out),
     }
@@ -144,7 +153,7 @@ SIMULATED = "simulated unless stated otherwise: queues that share four cores; th
 def reproduce_placement(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures and tables on placement."""
     quick, data, out = options.quick, options.data, options.out / "placement"
-    wanted, paper = placement.chosen(options.table, options.figure), find("placement").paper
+    wanted, paper = placement.select_items(options.table, options.figure), find("placement").paper
     output.note(paper)
     output.note(SIMULATED)
     if data is None or not (data / RUNS).exists():
@@ -166,7 +175,7 @@ def reproduce_placement(output: Output, options: ReproduceOptions) -> dict[str, 
 def reproduce_workload(output: Output, options: ReproduceOptions) -> dict[str, Any]:
     """Reproduce figures of the built-in summary, or of the one in a folder."""
     options.refuse_tables(workload.FIGURES)
-    numbers = workload.chosen(options.figure)
+    numbers = workload.select_figures(options.figure)
     members = read_summary(options.data).members
     output.note(workload.PAPER)
     summary = str(options.data or "built-in")

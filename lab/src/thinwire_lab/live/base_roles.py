@@ -105,9 +105,9 @@ class AuditedClassesRole(BusRole):
         """Return what each subscriber reads: "log" or "channel"."""
         return {"feeds": [subscription.feed for subscription in self._subscriptions]}
 
-    async def do_audit(self, max_wait: float, **stream: Any) -> dict[str, Any]:
+    async def do_audit(self, max_wait: float, **arguments: Any) -> dict[str, Any]:
         """Wait for all required events and return the audit of each subscriber, and when the last event arrived."""
-        audits = [self.audit_class(tolerance, **stream) for tolerance in self.tolerances]
+        audits = [self.audit_class(tolerance, **arguments) for tolerance in self.tolerances]
         required = [count for count, _ in audits]
         await self.wait_until(
             lambda: all(len(r.rows) >= n for r, n in zip(self._records, required, strict=True)), max_wait
@@ -120,7 +120,7 @@ class AuditedClassesRole(BusRole):
         """Subscribe with a tolerance. Return the subscription and an empty record for its events."""
 
     @abstractmethod
-    def audit_class(self, tolerance: float, **stream: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
+    def audit_class(self, tolerance: float, **arguments: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
         """Return the number of events that the class must receive, and the audit of its record."""
 
     async def _record_events(self, subscription: Subscription, record: DeliveryRecord) -> None:

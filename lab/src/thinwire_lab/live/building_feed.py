@@ -21,11 +21,13 @@ BLOCK = 50
 class BuildingFeed:
     """The events of one plant. The arguments are those of `LoadSource`."""
 
-    def __init__(self, publisher: int, publishers: int, rate: float, start: int, turn: int = 0, seed: int = 1) -> None:
+    def __init__(
+        self, publisher: int, publishers: int, rate: float, start: int, round_number: int = 0, seed: int = 1
+    ) -> None:
         self.start = start
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
-        self._events = _generate(building.BuildingPlant(seed, turn * publishers + publisher))
+        self._events = _generate(building.BuildingPlant(seed, round_number * publishers + publisher))
         self._next = next(self._events)
 
     def due(self, until: int) -> list[dict[str, Any]]:

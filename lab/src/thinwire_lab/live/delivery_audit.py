@@ -1,7 +1,7 @@
 """Audit of delivered events: missing, surplus or out of order, or further from the truth than their bound.
 
 A subscriber records every event in the order of delivery; the record is audited after the measurement. The truth is an
-`EventCourse`: all events and values are known in advance, so publishers need not report what they sent.
+`GroundTruth`: all events and values are known in advance, so publishers need not report what they sent.
 
 There are two audits. `audit_exact` requires given events with given values; it is for undisturbed systems.
 `audit_guarantee` is for systems in which a process failed. After a takeover a translator continues from the log without
@@ -9,11 +9,11 @@ the last decisions of its predecessor, so it may deliver a change earlier, or an
 predecessor had suppressed. No subscriber may be further from the truth than its tolerance, or receive an event twice
 with the same values, or receive an event that was not published.
 
->>> course = EventCourse(("t",), ["a"], np.array([3]), np.array([0]), 10, np.array([[[200], [204], [208]]]))
->>> record = DeliveryRecord(course, source="sensor", stamp="time")
+>>> truth = GroundTruth(("t",), ["a"], np.array([3]), np.array([0]), 10, np.array([[[200], [204], [208]]]))
+>>> record = DeliveryRecord(truth, source="sensor", stamp="time")
 >>> for time, value in ((0, 20.0), (20, 20.5), (20, 20.5)):
 ...     record.add([Event({"sensor": "a", "time": time, "t": value}, bound={"t": 0.5}, source=("a",), ordinal=1)])
->>> result = audit_guarantee(record, course, start=0, tolerance=0.5, emit="all")
+>>> result = audit_guarantee(record, truth, start=0, tolerance=0.5, emit="all")
 >>> result, result.faults, describe_faults(result)
 (AuditResult(events=3, missing=1, extra=1, disordered=0, beyond=0), 2, '1 missing, 1 extra')
 """
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.schema import Event
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource, Flags, Ints
+from thinwire_lab.live.live_feed import EventsBySource, Flags, GroundTruth, Ints
 
 Rows = NDArray[np.float64]
 _SLACK = 1e-6
@@ -46,12 +46,12 @@ class DeliveryRecord:
     bounds: the distinct bounds of events
     """
 
-    def __init__(self, course: EventCourse, *, source: str, stamp: str, capacity: int = _CAPACITY) -> None:
-        self.course = course
+    def __init__(self, truth: GroundTruth, *, source: str, stamp: str, capacity: int = _CAPACITY) -> None:
+        self.truth = truth
         self.bounds: list[tuple[float | None, ...]] = []
-        self._columns = (stamp, *course.readings)
+        self._columns = (stamp, *truth.readings)
         self._source = source
-        self._sources = {name: index for index, name in enumerate(course.names)}
+        self._sources = {name: index for index, name in enumerate(truth.names)}
         self._last_bound: Mapping[str, float | None] | None = None
         self._last_index = -1
         # filled with values, so that the system provides the memory now
@@ -78,7 +78,7 @@ class DeliveryRecord:
     def _bound_index(self, bound: Mapping[str, float | None]) -> int:
         # the events of a stream share one bound object
         if bound is not self._last_bound:
-            values = tuple(bound[name] for name in self.course.readings)
+            values = tuple(bound[name] for name in self.truth.readings)
             if values not in self.bounds:
                 self.bounds.append(values)
             self._last_bound, self._last_index = bound, self.bounds.index(values)
@@ -141,17 +141,17 @@ class _Delivered(NamedTuple):
 
 
 def audit_exact(
-    record: DeliveryRecord, course: EventCourse, required: EventsBySource, start: int, tolerance: float
+    record: DeliveryRecord, truth: GroundTruth, required: EventsBySource, start: int, tolerance: float
 ) -> AuditResult:
     """Require exactly the given events with the given values and with true bounds within the tolerance."""
-    delivered = _read_record(record, course, start, tolerance)
-    keys = required.source * course.steps + required.step
+    delivered = _read_record(record, truth, start, tolerance)
+    keys = required.source * truth.steps + required.step
     order = np.argsort(keys)
     position = np.clip(np.searchsorted(keys[order], delivered.key), 0, len(keys) - 1)
     matched = (keys[order][position] == delivered.key) & _first_occurrences(delivered.key)
     index = order[position[matched]]
     wrong = (np.abs(delivered.ticks[matched] - required.values[index]) > _SLACK).any(axis=1)
-    beyond = (np.abs(delivered.ticks[matched] - required.truth[index]) > delivered.limits[matched]).any(axis=1)
+    beyond = (np.abs(delivered.ticks[matched] - required.true_values[index]) > delivered.limits[matched]).any(axis=1)
     return AuditResult(
         events=len(record.rows),
         missing=len(keys) - int(matched.sum()),
@@ -162,33 +162,33 @@ def audit_exact(
 
 
 def audit_guarantee(
-    record: DeliveryRecord, course: EventCourse, start: int, tolerance: float, emit: Literal["all", "changes"]
+    record: DeliveryRecord, truth: GroundTruth, start: int, tolerance: float, emit: Literal["all", "changes"]
 ) -> AuditResult:
     """Require every event with `emit="all"`, otherwise that the latest values are always within the tolerance."""
-    delivered = _read_record(record, course, start, tolerance)
+    delivered = _read_record(record, truth, start, tolerance)
     first = _first_occurrences(delivered.key, delivered.ticks if emit == "changes" else None)
     key, ticks = delivered.key[first], delivered.ticks[first]
-    source, step = np.divmod(key, course.steps)
-    beyond = (np.abs(ticks - _true_values(course, source, step)) > delivered.limits[first]).any(axis=1)
+    source, step = np.divmod(key, truth.steps)
+    beyond = (np.abs(ticks - _true_values(truth, source, step)) > delivered.limits[first]).any(axis=1)
     if emit == "all":
-        missing = int(course.counts.sum()) - len(key)
+        missing = int(truth.counts.sum()) - len(key)
     else:
-        missing = _count_stale(course, source, step, ticks, tolerance / float(course.unit))
+        missing = _count_stale(truth, source, step, ticks, tolerance / float(truth.unit))
     extra = delivered.unpublished + int((~first).sum())
     return AuditResult(len(record.rows), missing, extra, delivered.disordered, int(beyond.sum()))
 
 
-def _read_record(record: DeliveryRecord, course: EventCourse, start: int, tolerance: float) -> _Delivered:
+def _read_record(record: DeliveryRecord, truth: GroundTruth, start: int, tolerance: float) -> _Delivered:
     source = record.rows[:, 0].astype(np.int64)
-    since = record.rows[:, 2].astype(np.int64) - start - course.offsets[source]
-    step, rest = np.divmod(since, course.period)
-    published = (source >= 0) & (rest == 0) & (step >= 0) & (step < course.counts[source])
+    since = record.rows[:, 2].astype(np.int64) - start - truth.offsets[source]
+    step, rest = np.divmod(since, truth.period)
+    published = (source >= 0) & (rest == 0) & (step >= 0) & (step < truth.counts[source])
     source, step = source[published], step[published]
     by_source = np.argsort(source, kind="stable")
     backwards = (np.diff(step[by_source]) < 0) & (np.diff(source[by_source]) == 0)
     return _Delivered(
-        key=source * course.steps + step,
-        ticks=record.rows[published, 3:] / float(course.unit),
+        key=source * truth.steps + step,
+        ticks=record.rows[published, 3:] / float(truth.unit),
         limits=_limits(record, tolerance)[record.rows[published, 1].astype(np.int64)],
         unpublished=int((~published).sum()),
         disordered=int(backwards.sum()),
@@ -197,8 +197,8 @@ def _read_record(record: DeliveryRecord, course: EventCourse, start: int, tolera
 
 def _limits(record: DeliveryRecord, tolerance: float) -> Rows:
     values = np.array([[np.nan if limit is None else limit for limit in bound] for bound in record.bounds], dtype=float)
-    values = values.reshape(-1, len(record.course.readings))
-    return np.where(values <= tolerance, values / float(record.course.unit) + _SLACK, -1.0)
+    values = values.reshape(-1, len(record.truth.readings))
+    return np.where(values <= tolerance, values / float(record.truth.unit) + _SLACK, -1.0)
 
 
 def _first_occurrences(key: Ints, ticks: Rows | None = None) -> Flags:
@@ -209,21 +209,21 @@ def _first_occurrences(key: Ints, ticks: Rows | None = None) -> Flags:
     return flags
 
 
-def _true_values(course: EventCourse, source: Ints, step: Ints) -> Ints:
-    last = (step == course.counts[source] - 1)[:, None]
-    values: Ints = course.cycle[source, step % course.cycle.shape[1]] + course.final_move * last
+def _true_values(truth: GroundTruth, source: Ints, step: Ints) -> Ints:
+    last = (step == truth.counts[source] - 1)[:, None]
+    values: Ints = truth.cycle[source, step % truth.cycle.shape[1]] + truth.final_move * last
     return values
 
 
-def _count_stale(course: EventCourse, source: Ints, step: Ints, ticks: Rows, tolerance: float) -> int:
+def _count_stale(truth: GroundTruth, source: Ints, step: Ints, ticks: Rows, tolerance: float) -> int:
     """Count the events after which the latest delivered values were missing or further off than the tolerance."""
     order = np.argsort(step, kind="stable")
-    ends = np.searchsorted(step[order], np.arange(course.steps + 1))
-    latest = np.full((len(course.names), len(course.readings)), np.inf)
+    ends = np.searchsorted(step[order], np.arange(truth.steps + 1))
+    latest = np.full((len(truth.names), len(truth.readings)), np.inf)
     stale = 0
-    for now in range(course.steps):
+    for now in range(truth.steps):
         rows = order[ends[now] : ends[now + 1]]
         latest[source[rows]] = ticks[rows]
-        off = (np.abs(course.at(now) - latest) > tolerance + _SLACK).any(axis=1)
-        stale += int((off & course.has_event(now)).sum())
+        off = (np.abs(truth.at(now) - latest) > tolerance + _SLACK).any(axis=1)
+        stale += int((off & truth.has_event(now)).sum())
     return stale

@@ -14,7 +14,7 @@ from thinwire import Subscription
 from thinwire.demo.process_group import micros
 from thinwire_lab.live.base_roles import BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_guarantee
-from thinwire_lab.live.live_feed import SOURCES, TOPIC, EventCourse, LoadSource, feed_course
+from thinwire_lab.live.live_feed import SOURCES, TOPIC, GroundTruth, LoadSource, feed_truth
 from thinwire_lab.live.load_roles import EVENT_FIELDS, TICK, last_instants
 
 SLICE = 100_000
@@ -80,16 +80,16 @@ class AuditedSubscription:
     """
 
     def __init__(
-        self, subscription: Subscription, tolerance: float, emit: Literal["all", "changes"], course: EventCourse
+        self, subscription: Subscription, tolerance: float, emit: Literal["all", "changes"], truth: GroundTruth
     ) -> None:
         self.subscription = subscription
         self.tolerance = tolerance
         self.emit = emit
         self.reached: dict[str, int] = {}
         self.arrivals: list[tuple[int, int]] = [(0, 0)]
-        self._record = DeliveryRecord(course, source=_FIELDS["source"], stamp=_FIELDS["stamp"])
+        self._record = DeliveryRecord(truth, source=_FIELDS["source"], stamp=_FIELDS["stamp"])
         # the names of sources are in the order of publishers, `SOURCES` of each
-        self._publishers = {name: index // SOURCES for index, name in enumerate(course.names)}
+        self._publishers = {name: index // SOURCES for index, name in enumerate(truth.names)}
 
     async def record_events(self) -> None:
         source, stamp, reached = _FIELDS["source"], _FIELDS["stamp"], self.reached
@@ -112,8 +112,8 @@ class AuditedSubscription:
         """Return when the first event arrived that was due after `instant`."""
         return next((arrived for arrived, due in self.arrivals if due > instant), None)
 
-    def audit(self, course: EventCourse, start: int) -> AuditResult:
-        return audit_guarantee(self._record, course, start, self.tolerance, self.emit)
+    def audit(self, truth: GroundTruth, start: int) -> AuditResult:
+        return audit_guarantee(self._record, truth, start, self.tolerance, self.emit)
 
 
 class FeedSubscriberRole(BusRole):
@@ -129,10 +129,10 @@ class FeedSubscriberRole(BusRole):
         self._subscribers: list[AuditedSubscription] = []
 
     async def open(self) -> None:
-        course = feed_course(rate=1.0, publishers=self.publishers, seconds=0.0)
+        truth = feed_truth(rate=1.0, publishers=self.publishers, seconds=0.0)
         for demand in self.demands:
             subscription = await self.subscribe(TOPIC, default_tolerance=demand["tolerance"], emit=demand["emit"])
-            self._subscribers.append(AuditedSubscription(subscription, **demand, course=course))
+            self._subscribers.append(AuditedSubscription(subscription, **demand, truth=truth))
         for subscriber in self._subscribers:
             self.start_task(subscriber.record_events())
 
@@ -154,5 +154,5 @@ class FeedSubscriberRole(BusRole):
 
     async def do_audit(self, rate: float, seconds: float, start: int) -> dict[str, Any]:
         """Return the audit of each subscriber."""
-        course = feed_course(rate, self.publishers, seconds)
-        return {"results": [subscriber.audit(course, start)._asdict() for subscriber in self._subscribers]}
+        truth = feed_truth(rate, self.publishers, seconds)
+        return {"results": [subscriber.audit(truth, start)._asdict() for subscriber in self._subscribers]}

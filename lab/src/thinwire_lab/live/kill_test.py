@@ -28,7 +28,7 @@ from thinwire.demo.process_group import START_TIMEOUT, WorkerProcess
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.live.base_roles import BusRole
 from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_guarantee
-from thinwire_lab.live.live_feed import EventCourse, stream_schema
+from thinwire_lab.live.live_feed import GroundTruth, stream_schema
 from thinwire_lab.live.live_system import LiveSystem, merge_last
 
 TOPIC = "chaos.numbers"
@@ -69,7 +69,7 @@ def audit_numbers(lines: Sequence[RecordLine], last: Mapping[str, int], toleranc
     AuditResult(events=3, missing=2, extra=1, disordered=0, beyond=0)
     """
     cycle = [[[round(10 * numbered_value(number))] for number in range(_CYCLE)]] * len(last)
-    course = EventCourse(
+    truth = GroundTruth(
         readings=("value",),
         names=list(last),
         counts=np.array(list(last.values())) + 1,
@@ -77,11 +77,11 @@ def audit_numbers(lines: Sequence[RecordLine], last: Mapping[str, int], toleranc
         period=1,
         cycle=np.array(cycle),
     )
-    record = DeliveryRecord(course, source="sensor", stamp="number")
+    record = DeliveryRecord(truth, source="sensor", stamp="number")
     for sensor, number, value, bound in lines:
         values = {"sensor": sensor, "number": number, "value": value}
         record.add([Event(values, bound={"value": bound}, source=(sensor,), ordinal=number + 1)])
-    return audit_guarantee(record, course, 0, tolerance, "all")
+    return audit_guarantee(record, truth, 0, tolerance, "all")
 
 
 class NumberedPublisherRole(BusRole):

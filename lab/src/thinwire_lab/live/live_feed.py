@@ -12,17 +12,17 @@ gives the same readings on every machine.
 
 All events of all publishers, as whole ticks:
 
->>> course = feed_course(rate=2000, publishers=4, seconds=1.0)
->>> len(course.names), int(course.counts.sum()), course.at(0)[0].tolist()
+>>> truth = feed_truth(rate=2000, publishers=4, seconds=1.0)
+>>> len(truth.names), int(truth.counts.sum()), truth.at(0)[0].tolist()
 (200, 2204, [600, 2100, 120])
 
 A class receives the events in which a value moved beyond its tolerance. There are two hops with the same rule:
-publishers send a value that moved by more than `log` ticks, and a translator sends what moved by more than `share`
-ticks beyond that. Ticks are integers, so the result does not depend on rounding.
+publishers send a value that moved by more than `log_ticks`, and a translator sends a logged value that moved by more
+than `channel_ticks`. Ticks are integers, so the result does not depend on rounding.
 
 >>> walk = np.array([[[0], [4], [7], [9], [20]]])
->>> course = EventCourse(("t",), ["a"], np.array([5]), np.array([0]), 1000, walk)
->>> required = required_events(course, log=5, share=5)
+>>> truth = GroundTruth(("t",), ["a"], np.array([5]), np.array([0]), 1000, walk)
+>>> required = required_events(truth, log_ticks=5, channel_ticks=5)
 >>> required.step.tolist(), required.values.ravel().tolist()
 ([0, 2, 4], [0, 7, 20])
 """
@@ -70,7 +70,7 @@ class LoadSource:
 
     rate: events per second of all publishers together, rounded to whole microseconds between events of a source
     start: the instant of the first event, in microseconds since the epoch
-    turn: number of the round; the sources of each round are new, so that it starts without decoder state
+    round_number: number of the round; the sources of each round are new, so that it starts without decoder state
     offsets: microseconds from the start to the first event of each source; period: between two events of a source
     readings: `ROWS` readings of each source
     """
@@ -81,13 +81,13 @@ class LoadSource:
         publishers: int,
         rate: float,
         start: int,
-        turn: int = 0,
+        round_number: int = 0,
         sources: int = SOURCES,
         seed: int = 7,
     ) -> None:
         self.start = start
         self.period = max(1, round(publishers * sources * 1e6 / rate))
-        self.names = [f"r{turn}-p{publisher}-s{k:02d}" for k in range(sources)]
+        self.names = [f"r{round_number}-p{publisher}-s{k:02d}" for k in range(sources)]
         self.published = 0
         self.offsets = [k * self.period // sources for k in range(sources)]
         self.readings = [_readings(seed, publisher, source) for source in range(sources)]
@@ -101,8 +101,8 @@ class LoadSource:
 
     def instant(self, number: int) -> int:
         """Return when an event is due."""
-        turn, source = divmod(number, len(self.names))
-        return self.start + turn * self.period + self.offsets[source]
+        step, source = divmod(number, len(self.names))
+        return self.start + step * self.period + self.offsets[source]
 
     def final_events(self) -> list[Event]:
         """Return one more event of each source. Every reading changes, so that every subscriber receives it."""
@@ -115,14 +115,14 @@ class LoadSource:
 
     def due_by(self, until: int) -> int:
         """Return the number of events that are due up to an instant."""
-        turn, rest = divmod(until - self.start, self.period)
-        return int(turn) * len(self.names) + sum(offset <= rest for offset in self.offsets)
+        step, rest = divmod(until - self.start, self.period)
+        return int(step) * len(self.names) + sum(offset <= rest for offset in self.offsets)
 
     def _event(self, number: int) -> Event:
-        turn, source = divmod(number, len(self.names))
-        temperature, pressure, flow = self.readings[source][turn % ROWS]
+        step, source = divmod(number, len(self.names))
+        temperature, pressure, flow = self.readings[source][step % ROWS]
         return {
-            "time": self.start + turn * self.period + self.offsets[source],
+            "time": self.start + step * self.period + self.offsets[source],
             "sensor": self.names[source],
             "temperature": temperature,
             "pressure": pressure,
@@ -151,7 +151,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class EventCourse:
+class GroundTruth:
     """Every event of some sources: event number `step` of each source has the values `at(step)`.
 
     readings: names of the values; names: of the sources; counts: events of each source
@@ -185,12 +185,14 @@ class EventCourse:
         return flags
 
 
-def feed_course(rate: float, publishers: int, seconds: float, turn: int = 0) -> EventCourse:
+def feed_truth(rate: float, publishers: int, seconds: float, round_number: int = 0) -> GroundTruth:
     """Return the events of all publishers of a round, including the final events."""
     end = round(seconds * 1e6)
-    feeds = [LoadSource(publisher, publishers, rate, start=0, turn=turn) for publisher in range(publishers)]
+    feeds = [
+        LoadSource(publisher, publishers, rate, start=0, round_number=round_number) for publisher in range(publishers)
+    ]
     counts = [_counts(feed.due_by(end), len(feed.names)) for feed in feeds]
-    return EventCourse(
+    return GroundTruth(
         readings=READINGS,
         names=[name for feed in feeds for name in feed.names],
         counts=np.concatenate(counts) + 1,
@@ -224,36 +226,36 @@ def _counts(events: int, sources: int) -> Ints:
 class EventsBySource:
     """Events by source and step.
 
-    values: the required values in ticks; truth: the true ones
+    values: the values that a subscriber must receive, in ticks; true_values: the published ones
     """
 
     source: Ints
     step: Ints
     values: Ints
-    truth: Ints
+    true_values: Ints
 
     def __len__(self) -> int:
         return len(self.source)
 
 
-def required_events(course: EventCourse, log: int, share: int) -> EventsBySource:
+def required_events(truth: GroundTruth, log_ticks: int, channel_ticks: int) -> EventsBySource:
     """Return the events that a class must receive. Values that do not move keep their last delivered value.
 
-    log: ticks by which a value may be off in the log; share: ticks that the class adds
+    log_ticks: error bound of the log; channel_ticks: additional error bound of the channel
     """
     rows: list[tuple[Ints, Ints, Ints]] = []
-    logged = delivered = course.at(0)
-    for step in range(course.steps):
-        truth = course.at(step)
-        logged = np.where(np.abs(truth - logged) > log, truth, logged)
-        moved = np.abs(logged - delivered) > share
+    logged = delivered = truth.at(0)
+    for step in range(truth.steps):
+        values = truth.at(step)
+        logged = np.where(np.abs(values - logged) > log_ticks, values, logged)
+        moved = np.abs(logged - delivered) > channel_ticks
         delivered = np.where(moved, logged, delivered)
         # the first values are always delivered
-        sources = np.flatnonzero(course.has_event(step) & (moved.any(axis=1) if step else True))
-        rows.append((sources, delivered[sources], truth[sources]))
+        sources = np.flatnonzero(truth.has_event(step) & (moved.any(axis=1) if step else True))
+        rows.append((sources, delivered[sources], values[sources]))
     return EventsBySource(
         source=np.concatenate([sources for sources, _, _ in rows]),
         step=np.repeat(np.arange(len(rows)), [len(sources) for sources, _, _ in rows]),
         values=np.concatenate([values for _, values, _ in rows]),
-        truth=np.concatenate([truth for _, _, truth in rows]),
+        true_values=np.concatenate([true_values for _, _, true_values in rows]),
     )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from thinwire.demo.process_group import WorkerProcess, micros
 from thinwire.schema import Schema
 from thinwire_lab.live.live_system import LiveSystem, merge_last
-from thinwire_lab.live.load_roles import share_expectations
+from thinwire_lab.live.load_roles import fill_expected
 from thinwire_lab.live.process_measurement import (
     ProcessSample,
     ProcessSampler,
@@ -25,7 +25,7 @@ from thinwire_lab.live.service_roles import wait_for_channels
 from thinwire_lab.live.stacks import route_to, stack
 
 MAX_P99 = 250.0
-"""milliseconds from the instant at which an event is due to its subscriber"""
+"""milliseconds from the due time of an event to its delivery"""
 MAX_GROWTH = 0.05
 BROKER = "broker"
 MIN_MEMORY_SAMPLES = 30
@@ -39,7 +39,7 @@ class LoadOutcome:
     rate: events per second of all publishers together
     sent: events that were sent; lost: events that a subscriber did not receive
     p50, p99: milliseconds, over all subscribers; series: samples of the processes
-    others: cores that other processes of the machine used
+    other_cores: cores that other processes of the machine used
     """
 
     rate: float
@@ -50,14 +50,14 @@ class LoadOutcome:
     p50: float
     p99: float
     series: Mapping[str, list[ProcessSample]] = field(default_factory=dict, repr=False)
-    others: float = 0.0
+    other_cores: float = 0.0
 
     @property
     def sent_share(self) -> float:
         return self.sent / self.events
 
     @property
-    def grown(self) -> float | None:
+    def max_memory_growth(self) -> float | None:
         """The largest growth of memory of a process or of all together; None if the round was too short.
 
         The broker counts only in the total: its caches grow by some tens of megabytes in the first minutes under any
@@ -76,7 +76,7 @@ class LoadOutcome:
             shares[role] = shares.get(role, 0.0) + cores
         return shares
 
-    def seconds_of(self, role: str) -> float:
+    def cpu_seconds(self, role: str) -> float:
         """Return the processor seconds of the processes of a role in the round."""
         return sum(samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role))
 
@@ -87,8 +87,8 @@ class LoadOutcome:
             return f"{self.lost:,} events lost"
         if self.p99 >= MAX_P99:
             return f"p99 {self.p99:,.0f} ms"
-        if self.grown is not None and self.grown >= MAX_GROWTH:
-            return f"memory grew by {100 * self.grown:.0f} %"
+        if self.max_memory_growth is not None and self.max_memory_growth >= MAX_GROWTH:
+            return f"memory grew by {100 * self.max_memory_growth:.0f} %"
         return ""
 
     @property
@@ -126,7 +126,7 @@ def evaluate_round(
         p50=p50,
         p99=p99,
         series=sampler.series,
-        others=cores_of_others(sampler.series, sampler.machine),
+        other_cores=cores_of_others(sampler.series, sampler.machine),
     )
 
 
@@ -146,7 +146,7 @@ COMMAND_TIMEOUT = 60.0
 class ChainShape:
     """The processes of a chain and their settings.
 
-    kind: the stack; feed: the events; readers: subscriber processes, with `connections` subscribers each
+    kind: the stack; feed: the events; connections: subscribers in each of the `subscriber_processes`
     classes: tolerances of the subscribers in turn, served by a translator; empty for one tolerance
     format: of frames; dictionaries: provided by the trainer ("service") or replaced repeatedly ("switching"), or none
     """
@@ -154,7 +154,7 @@ class ChainShape:
     kind: str
     feed: str = "feed"
     publishers: int = 4
-    readers: int = 2
+    subscriber_processes: int = 2
     connections: int = 10
     linger: float = 0.05
     tolerance: float = 0.5
@@ -178,7 +178,7 @@ class Chain(LiveSystem):
         self.shape = shape
         self.schema = schema
         self._stack = stack(shape.kind)
-        self._turns = 0
+        self._rounds = 0
 
     async def set_up(self) -> None:
         shape = self.shape
@@ -202,11 +202,11 @@ class Chain(LiveSystem):
     async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> LoadOutcome:
         """Publish at a rate for `warm_up + seconds`. Latencies of the warm-up are not measured."""
         role = self.shape.reader_role
-        command = {"rate": rate, "seconds": warm_up + seconds, "turn": self._turns}
+        command = {"rate": rate, "seconds": warm_up + seconds, "round_number": self._rounds}
         if self.shape.classes:
             await self.run(role, "prepare", COMMAND_TIMEOUT, **command)
         start = micros() + round(LEAD * 1e6)
-        self._turns += 1
+        self._rounds += 1
         before = await self.run(role, "begin", COMMAND_TIMEOUT, start=start, timed_from=start + round(warm_up * 1e6))
         async with ProcessSampler(self.processes) as sampler:
             reply_timeout = warm_up + seconds + COMMAND_TIMEOUT
@@ -214,7 +214,7 @@ class Chain(LiveSystem):
             last = merge_last(published)
             received = await self.run(role, "end", CATCH_UP + COMMAND_TIMEOUT, last=last, max_wait=CATCH_UP)
         if self.shape.classes:
-            share_expectations(received)
+            fill_expected(received)
         for earlier, result in zip(before, received, strict=True):
             result["missed"] = [now - then for then, now in zip(earlier["missed"], result["missed"], strict=True)]
         return evaluate_round(rate, seconds, published, received, sampler)
@@ -236,8 +236,9 @@ class Chain(LiveSystem):
         shape = self.shape
         settings: dict[str, Any] = {"connections": shape.connections}
         if shape.classes:
-            settings |= {"classes": shape.classes, "readers": shape.readers, "publishers": shape.publishers}
-        await self._start_stack_roles(shape.reader_role, "subscriber", shape.readers, **settings)
+            settings |= {"classes": shape.classes, "publishers": shape.publishers}
+            settings["subscriber_processes"] = shape.subscriber_processes
+        await self._start_stack_roles(shape.reader_role, "subscriber", shape.subscriber_processes, **settings)
 
     async def _start_stack_roles(self, role: str, name: str, count: int, **settings: Any) -> None:
         settings |= {"kind": self.shape.kind, "route": asdict(self.route), "feed": self.shape.feed}

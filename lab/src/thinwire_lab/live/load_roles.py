@@ -16,7 +16,7 @@ from thinwire.demo.process_group import micros
 from thinwire_lab.live.base_roles import CommandRole
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.delivery_audit import DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource, LoadSource, feed_course, in_ticks, required_events
+from thinwire_lab.live.live_feed import EventsBySource, GroundTruth, LoadSource, feed_truth, in_ticks, required_events
 from thinwire_lab.live.process_measurement import ReceivedEvents
 from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stack
 
@@ -41,7 +41,7 @@ EVENT_FIELDS: dict[str, dict[str, Any]] = {
     "feed": {"source": "sensor", "stamp": "time"},
     "building": {"source": "plant", "stamp": "timestamp", "timed": False},
 }
-"""arguments of `ReceivedEvents` for each feed"""
+"""arguments of `ReceivedEvents` by feed: the properties with source and due time, and whether latency is measured"""
 
 
 def last_instants(feed: str, events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -74,23 +74,23 @@ class PublisherRole(StackRole):
     async def open(self) -> None:
         self._sender = await stack(self.kind).sender(self.route, f"p{self.number}", self.resources)
 
-    async def do_round(self, rate: float, seconds: float, start: int, turn: int) -> dict[str, Any]:
+    async def do_round(self, rate: float, seconds: float, start: int, round_number: int) -> dict[str, Any]:
         """Publish `rate` events per second, all publishers together, from `start` for `seconds`."""
         sender, end = self._sender, start + round(seconds * 1e6)
-        feed: LoadFeed = FEEDS[self.feed](self.number, self.publishers, rate, start, turn)
+        feed: LoadFeed = FEEDS[self.feed](self.number, self.publishers, rate, start, round_number)
         delivered, sent = sender.delivered_events, sender.sent
         await publish_due(sender, feed, end)
         first = feed.published
-        last = feed.final_events()
-        for number, event in enumerate(last, first):
-            await _sleep_until(feed.instant(number))  # published together, all but the last one would be late
+        final_events = feed.final_events()
+        for number, event in enumerate(final_events, first):
+            await _sleep_until(feed.instant(number))  # each at its due time: latency is counted from it
             await sender.publish([event])
         await sender.flush()
         return {
             "events": feed.published,
             "expected": sender.delivered_events - delivered,
             "sent": sender.sent - sent,
-            "last": last_instants(self.feed, last),
+            "last": last_instants(self.feed, final_events),
         }
 
 
@@ -134,7 +134,7 @@ class SubscriberRole(StackRole):
         return {"missed": [receiver.missed for receiver in self._receivers]}
 
     async def do_end(self, last: dict[str, Any], max_wait: float) -> dict[str, Any]:
-        """Wait until every source has reached its instant in `last`, then return the measurement."""
+        """Wait for the last event of every source, whose instants are in `last`, then return the measurement."""
         await self.wait_until(lambda: all(received.last == last for received in self._received), max_wait, settle=0.0)
         latencies = sum((received.latencies for received in self._received), Counter[int]())
         return {
@@ -145,7 +145,7 @@ class SubscriberRole(StackRole):
         }
 
     def route_of(self, index: int) -> Route:
-        """Return the request of a subscriber."""
+        """Return the route of a subscriber: topic, tolerance and other settings."""
         return self.route
 
     def make_measurement(self, index: int) -> ReceivedEvents:
@@ -153,7 +153,7 @@ class SubscriberRole(StackRole):
         return ReceivedEvents(**EVENT_FIELDS[self.feed])
 
     def delivered_events(self) -> list[int]:
-        """Return the number of events of each subscriber since `begin`, including those that show no change."""
+        """Return the number of events of each subscriber since `begin`, including events without a visible change."""
         return [r.delivered - before for r, before in zip(self._receivers, self._delivered_before, strict=True)]
 
 
@@ -169,15 +169,15 @@ async def receive_all(receiver: StackReceiver, received: ReceivedEvents) -> None
 class Auditor(ReceivedEvents):
     """Measurement of a subscriber that also records its events and audits them.
 
-    log: the tolerance of the log, which is that of the strictest class
+    log_tolerance: the tolerance of the strictest class, with which the topic log is written
     """
 
-    def __init__(self, tolerance: float, log: float, **fields: Any) -> None:
+    def __init__(self, tolerance: float, log_tolerance: float, **fields: Any) -> None:
         super().__init__(**fields)
         self.tolerance = tolerance
-        self.log = log
+        self.log_tolerance = log_tolerance
         self.start = 0
-        self._course: EventCourse | None = None
+        self._truth: GroundTruth | None = None
         self._required: EventsBySource | None = None
         self._record: DeliveryRecord | None = None
 
@@ -186,13 +186,13 @@ class Auditor(ReceivedEvents):
         """The number of events that the class must receive."""
         return len(self._required) if self._required is not None else 0
 
-    def prepare(self, course: EventCourse) -> None:
+    def prepare(self, truth: GroundTruth) -> None:
         """Compute the required events and allocate the record."""
-        log = in_ticks(self.log)
-        self._course = course
-        self._required = required_events(course, log, in_ticks(self.tolerance) - log)
-        capacity = len(self._required) + len(course.names)
-        self._record = DeliveryRecord(course, source=self.source, stamp=self.stamp, capacity=capacity)
+        log_ticks = in_ticks(self.log_tolerance)
+        self._truth = truth
+        self._required = required_events(truth, log_ticks, in_ticks(self.tolerance) - log_ticks)
+        capacity = len(self._required) + len(truth.names)
+        self._record = DeliveryRecord(truth, source=self.source, stamp=self.stamp, capacity=capacity)
 
     def add(self, events: Sequence[Any], sent: Sequence[Mapping[str, Any]], now: int) -> None:
         super().add(events, sent, now)
@@ -201,38 +201,38 @@ class Auditor(ReceivedEvents):
 
     def count_faults(self) -> int:
         assert self._record is not None
-        assert self._course is not None
+        assert self._truth is not None
         assert self._required is not None
-        return audit_exact(self._record, self._course, self._required, self.start, self.tolerance).faults
+        return audit_exact(self._record, self._truth, self._required, self.start, self.tolerance).faults
 
 
 class ClassSubscriberRole(SubscriberRole):
     """Subscribers that belong to the demand classes in turn.
 
-    classes: tolerances; readers: number of workers of this role, over which the auditors are spread
+    classes: tolerances; subscriber_processes: number of workers of this role
     publishers: number of publishers whose events are read
     """
 
-    def __init__(self, classes: Sequence[float], readers: int, publishers: int, **settings: Any) -> None:
+    def __init__(self, classes: Sequence[float], subscriber_processes: int, publishers: int, **settings: Any) -> None:
         super().__init__(**settings)
         self.classes = tuple(classes)
-        self.readers = readers
+        self.subscriber_processes = subscriber_processes
         self.publishers = publishers
 
     def route_of(self, index: int) -> Route:
         return replace(self.route, tolerance=self._tolerance(index))
 
     def make_measurement(self, index: int) -> ReceivedEvents:
-        # the first subscriber of each class audits, those of neighbouring classes in different processes
-        audits = index < len(self.classes) and self._class(index) % self.readers == self.number
+        # one auditor per class, spread over the processes
+        audits = index < len(self.classes) and self._class(index) % self.subscriber_processes == self.number
         fields = EVENT_FIELDS[self.feed]
         return Auditor(self._tolerance(index), min(self.classes), **fields) if audits else ReceivedEvents(**fields)
 
-    async def do_prepare(self, rate: float, seconds: float, turn: int) -> None:
+    async def do_prepare(self, rate: float, seconds: float, round_number: int) -> None:
         """Compute the required events of a round."""
-        course = feed_course(rate, self.publishers, seconds, turn)
+        truth = feed_truth(rate, self.publishers, seconds, round_number)
         for auditor in self._auditors():
-            auditor.prepare(course)
+            auditor.prepare(truth)
 
     async def do_begin(self, start: int = 0, timed_from: int = 0) -> dict[str, Any]:
         for auditor in self._auditors():
@@ -243,15 +243,15 @@ class ClassSubscriberRole(SubscriberRole):
         return await super().do_end(last, max_wait) | {
             "classes": [self._tolerance(index) for index in range(self.connections)],
             "expected": [r.expected_events if isinstance(r, Auditor) else None for r in self._received],
-            "faults": [*(auditor.count_faults() for auditor in self._auditors()), *self._wrong_feeds()],
+            "faults": [*(auditor.count_faults() for auditor in self._auditors()), *self._flag_wrong_feeds()],
         }
 
     def delivered_events(self) -> list[int]:
-        """Return the number of events of each subscriber. Every event of a channel shows a change."""
+        """Return the number of events of each subscriber. A channel contains only events with a change."""
         return [received.events for received in self._received]
 
-    def _wrong_feeds(self) -> list[int]:
-        """Return 1 for each subscriber that reads the log although its class has a channel, or the reverse."""
+    def _flag_wrong_feeds(self) -> list[int]:
+        """Return 1 for each subscription whose feed is the log although its class has a channel, or the reverse."""
         strictest = min(self.classes)
         return [
             int((receiver.feed == "log") is not (self._tolerance(index) == strictest))
@@ -268,11 +268,11 @@ class ClassSubscriberRole(SubscriberRole):
         return self.classes[self._class(index)]
 
 
-def share_expectations(results: Sequence[dict[str, Any]]) -> None:
+def fill_expected(results: Sequence[dict[str, Any]]) -> None:
     """Set the number of expected events of every subscriber to that of the auditor of its class.
 
     >>> results = [{"classes": [1.0, 2.0], "expected": [7, None]}, {"classes": [1.0, 2.0], "expected": [None, 5]}]
-    >>> share_expectations(results)
+    >>> fill_expected(results)
     >>> [result["expected"] for result in results]
     [[7, 5], [7, 5]]
     """

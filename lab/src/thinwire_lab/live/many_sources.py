@@ -2,8 +2,8 @@
 
 Each source has three events with one reading, and all events are known in advance.
 
->>> course = make_course(sources=8, publishers=2)
->>> course.names[:2], course.counts.tolist(), course.at(0).ravel().tolist()[:3]
+>>> truth = make_truth(sources=8, publishers=2)
+>>> truth.names[:2], truth.counts.tolist(), truth.at(0).ravel().tolist()[:3]
 (['p0-000000', 'p0-000001'], [3, 3, 3, 3, 3, 3, 3, 3], [209, 226, 218])
 """
 
@@ -24,7 +24,7 @@ from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
 from thinwire_lab.live.delivery_audit import AuditedResult, AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import STEP, EventCourse, in_ticks, required_events, stream_schema
+from thinwire_lab.live.live_feed import STEP, GroundTruth, in_ticks, required_events, stream_schema
 from thinwire_lab.live.live_system import LiveSystem
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import wait_for_channels
@@ -47,14 +47,14 @@ def make_schema() -> Schema:
     return stream_schema(TOPIC, "sensor", Property(READING, "number", step=str(float(STEP))))
 
 
-def make_course(sources: int, publishers: int) -> EventCourse:
+def make_truth(sources: int, publishers: int) -> GroundTruth:
     """Return all events, in the order of publishers."""
     rng = np.random.default_rng(SEED)
     each = sources // publishers
     shape = (sources, EVENTS_PER_SOURCE - 1, 1)
     moves = rng.integers(*_MOVES, shape) * rng.choice([-1, 1], shape)
     first = rng.integers(200, 240, (sources, 1, 1))
-    return EventCourse(
+    return GroundTruth(
         readings=(READING,),
         names=[f"p{k}-{number:06d}" for k in range(publishers) for number in range(each)],
         counts=np.full(sources, EVENTS_PER_SOURCE),
@@ -64,13 +64,13 @@ def make_course(sources: int, publishers: int) -> EventCourse:
     )
 
 
-def generate_events(course: EventCourse, first: int, last: int) -> Iterator[dict[str, Any]]:
+def generate_events(truth: GroundTruth, first: int, last: int) -> Iterator[dict[str, Any]]:
     """Generate the events of the sources from `first` to before `last`, step by step."""
-    for step in range(course.steps):
-        values = (course.at(step)[first:last, 0] * float(STEP)).round(1).tolist()
+    for step in range(truth.steps):
+        values = (truth.at(step)[first:last, 0] * float(STEP)).round(1).tolist()
         for source, value in enumerate(values, start=first):
-            time = START + step * course.period + int(course.offsets[source])
-            yield {"time": time, "sensor": course.names[source], READING: value}
+            time = START + step * truth.period + int(truth.offsets[source])
+            yield {"time": time, "sensor": truth.names[source], READING: value}
 
 
 class ManySourcesPublisherRole(BusRole):
@@ -88,8 +88,8 @@ class ManySourcesPublisherRole(BusRole):
     async def do_publish(self) -> None:
         """Publish all events and wait until they are stored."""
         each = self.sources // self.publishers
-        course = make_course(self.sources, self.publishers)
-        events = list(generate_events(course, self.number * each, (self.number + 1) * each))
+        truth = make_truth(self.sources, self.publishers)
+        events = list(generate_events(truth, self.number * each, (self.number + 1) * each))
         for first in range(0, len(events), SLICE):
             await self._publisher.publish_all(events[first : first + SLICE])
             await asyncio.sleep(0)
@@ -101,16 +101,16 @@ class ManySourcesSubscriberRole(AuditedClassesRole):
 
     def __init__(self, url: str, sources: int, publishers: int, tolerances: Sequence[float] = TOLERANCES) -> None:
         super().__init__(url, tolerances)
-        self._course = make_course(sources, publishers)
+        self._truth = make_truth(sources, publishers)
 
     async def subscribe_class(self, tolerance: float) -> tuple[Subscription, DeliveryRecord]:
         subscription = await self.subscribe(TOPIC, default_tolerance=tolerance, emit="changes")
-        return subscription, DeliveryRecord(self._course, source="sensor", stamp="time")
+        return subscription, DeliveryRecord(self._truth, source="sensor", stamp="time")
 
-    def audit_class(self, tolerance: float, **stream: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
+    def audit_class(self, tolerance: float, **arguments: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
         log = in_ticks(min(self.tolerances))
-        required = required_events(self._course, log, in_ticks(tolerance) - log)
-        return len(required), lambda record: audit_exact(record, self._course, required, START, tolerance)
+        required = required_events(self._truth, log, in_ticks(tolerance) - log)
+        return len(required), lambda record: audit_exact(record, self._truth, required, START, tolerance)
 
 
 @dataclass(frozen=True)

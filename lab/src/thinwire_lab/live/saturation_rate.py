@@ -131,7 +131,7 @@ class SaturationRates:
     """The saturation rates of a stack, one for each run.
 
     rounds: the confirming rounds; failed: the last round that was not held
-    others: the most cores that other processes used in a round
+    other_cores: the most cores that other processes used in a round
     """
 
     kind: str
@@ -139,7 +139,7 @@ class SaturationRates:
     rates: list[float] = field(default_factory=list)
     rounds: list[LoadOutcome] = field(default_factory=list)
     failed: LoadOutcome | None = None
-    others: float = 0.0
+    other_cores: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -147,17 +147,17 @@ class SaturationRates:
 
 
 async def find_saturation_rates(
-    kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], once: Sequence[str] = ()
+    kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], first_run_only: Sequence[str] = ()
 ) -> dict[str, SaturationRates]:
     """Search the rates of several stacks. Each run searches all of them, so that other load affects all of them.
 
-    once: stacks that are searched in the first run only
+    first_run_only: stacks that are searched in the first run only
     """
     found = {kind: SaturationRates(kind, plan) for kind in kinds}
     async with two_cores():
         for run in range(plan.runs):
             for index, kind in enumerate(kinds):
-                if run == 0 or kind not in once:
+                if run == 0 or kind not in first_run_only:
                     await _search(found[kind])
                 progress((run * len(kinds) + index + 1) / (plan.runs * len(kinds)))
     return found
@@ -195,7 +195,7 @@ async def _open_tries(found: SaturationRates) -> AsyncIterator[Callable[[float, 
             chain = await resources.enter_async_context(Chain(SHAPES[found.kind], feed_schema()))
             await chain.round(FIRST_ROUND_RATE, 1.0)
         outcome = await chain.round(rate, seconds)
-        found.others = max(found.others, outcome.others)
+        found.other_cores = max(found.other_cores, outcome.other_cores)
         result = outcome.failure or f"p99 {outcome.p99:.0f} ms"
         _log.info("%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, result)
         if not outcome.held:

@@ -28,7 +28,7 @@ from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.base_roles import AuditedClassesRole, BusRole
 from thinwire_lab.live.delivery_audit import AuditResult, DeliveryRecord, audit_exact
-from thinwire_lab.live.live_feed import EventCourse, EventsBySource, stream_schema
+from thinwire_lab.live.live_feed import EventsBySource, GroundTruth, stream_schema
 from thinwire_lab.live.live_system import LiveSystem, served_within
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
@@ -44,8 +44,8 @@ WIDEST = 1_000
 """ticks of the widest tolerance"""
 SEED = 11
 TIMEOUT = 900.0
-_SLICES = 50
-"""slices per second in which events are published"""
+_BATCHES = 50
+"""calls of `publish_all` per second"""
 _POLL = 1.0
 
 
@@ -83,7 +83,7 @@ class WalkPublisherRole(BusRole):
         """Publish at `rate` events per second, wait until all are stored, and return when the first was published."""
         values = (make_walk(events) / TICKS).tolist()
         walk = [{"time": START + PERIOD * k, "symbol": SOURCE, "price": value} for k, value in enumerate(values)]
-        size = max(1, rate // _SLICES)
+        size = max(1, rate // _BATCHES)
         started = monotonic()
         for first in range(0, len(walk), size):
             await asyncio.sleep(max(0.0, started + first / rate - monotonic()))
@@ -97,20 +97,20 @@ class WalkSubscriberRole(AuditedClassesRole):
 
     async def subscribe_class(self, tolerance: float) -> tuple[Subscription, DeliveryRecord]:
         subscription = await self.subscribe(TOPIC, tolerance=tolerance_of(tolerance), emit="changes")
-        return subscription, DeliveryRecord(walk_course(make_walk(1)), source="symbol", stamp="time")
+        return subscription, DeliveryRecord(walk_truth(make_walk(1)), source="symbol", stamp="time")
 
-    def audit_class(self, tolerance: float, **stream: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
-        walk = make_walk(stream["events"])
+    def audit_class(self, tolerance: float, **arguments: Any) -> tuple[int, Callable[[DeliveryRecord], AuditResult]]:
+        walk = make_walk(arguments["events"])
         steps = greedy(walk, int(tolerance))
         values = walk[steps][:, None]
-        required = EventsBySource(np.zeros_like(steps), steps, values, values)
-        course = walk_course(walk)
-        return len(required), lambda record: audit_exact(record, course, required, START, tolerance / TICKS)
+        required = EventsBySource(source=np.zeros_like(steps), step=steps, values=values, true_values=values)
+        truth = walk_truth(walk)
+        return len(required), lambda record: audit_exact(record, truth, required, START, tolerance / TICKS)
 
 
-def walk_course(walk: npt.NDArray[np.int64]) -> EventCourse:
+def walk_truth(walk: npt.NDArray[np.int64]) -> GroundTruth:
     """Return the events of a walk."""
-    return EventCourse(
+    return GroundTruth(
         readings=("price",),
         names=[SOURCE],
         counts=np.array([len(walk)]),
@@ -125,10 +125,10 @@ def walk_course(walk: npt.NDArray[np.int64]) -> EventCourse:
 class ToleranceGroupsResult:
     """Times, processor time and memory of a run.
 
-    registering: seconds until all subscriptions were stored; serving: from then until every class had a channel
+    register_seconds: until all subscriptions were stored; serve_seconds: from then until every class had a channel
     seconds: from the first published event to the last delivered one
     cpu: processor seconds of the translator in this time
-    memory, registry: the most resident bytes of translator and registry
+    memory, registry_memory: the most resident bytes of translator and registry
     wrong: tolerances, in ticks, of audited subscribers that received other events than `greedy` selects
     delivered: events of all audited subscribers
     """
@@ -136,12 +136,12 @@ class ToleranceGroupsResult:
     subscriptions: int
     classes: int
     events: int
-    registering: float
-    serving: float
+    register_seconds: float
+    serve_seconds: float
     seconds: float
     cpu: float
     memory: int
-    registry: int
+    registry_memory: int
     wrong: tuple[int, ...]
     delivered: int
 
@@ -168,6 +168,7 @@ async def run_tolerance_groups(
             await _wait_until_served(system, classes)
         served = monotonic()
         progress(0.4)
+        # subscriptions have tolerances of 1 to `classes` ticks
         tolerances = [ticks for ticks in spread_tolerances(audited) if ticks <= classes]
         await _connect_subscribers(system, tolerances)
         progress(0.5)
@@ -180,12 +181,12 @@ async def run_tolerance_groups(
         subscriptions=subscriptions,
         classes=classes,
         events=events,
-        registering=registered - started,
-        serving=served - registered,
+        register_seconds=registered - started,
+        serve_seconds=served - registered,
         seconds=audit["last_received"] - published["started"],
         cpu=samples[-1].cpu - samples[0].cpu,
         memory=max(s.peak_memory("translator") for s in (early, sampler)),
-        registry=max(s.peak_memory("registry") for s in (early, sampler)),
+        registry_memory=max(s.peak_memory("registry") for s in (early, sampler)),
         wrong=tuple(ticks for ticks, result in zip(tolerances, results, strict=True) if result.faults),
         delivered=sum(result.events for result in results),
     )

@@ -154,8 +154,8 @@ class FailoverSystem(LiveSystem):
         results = await self.run("feed publisher", "finish", TIMEOUT, end=end)
         last = merge_last(results)
         await self._run_subscribers("wait_for_last", TIMEOUT, last=last, max_wait=TIMEOUT)
-        course = {"rate": RATE, "start": self._start, "seconds": (end - self._start) / 1e6}
-        audit = await self._run_subscribers("audit", TIMEOUT, **course)
+        arguments = {"rate": RATE, "start": self._start, "seconds": (end - self._start) / 1e6}
+        audit = await self._run_subscribers("audit", TIMEOUT, **arguments)
         return tuple(AuditResult(**result) for result in audit["results"])
 
     async def _run_subscribers(self, command: str, max_wait: float = 0.0, /, **arguments: Any) -> dict[str, Any]:

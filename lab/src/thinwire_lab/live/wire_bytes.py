@@ -1,7 +1,7 @@
 """Bytes on the sockets of publishers and a subscriber of the generated building, in both directions.
 
-All connections run in one process, because only bytes are measured. Each way of publishing has its own broker behind a
-proxy that counts. Events must still be sent on time: a process that falls behind sends fewer and larger messages.
+All connections run in one process, because only bytes are measured. Each wire has its own broker behind a proxy that
+counts bytes. Events must still be sent on time: a process that falls behind sends fewer and larger messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POLL = 0.02
 
 @dataclass(frozen=True)
 class Wire:
-    """A stack with its settings: seconds of linger, and events per second of each plant."""
+    """A measured configuration: kind of stack, seconds of linger, and events per second of each plant."""
 
     kind: str
     linger: float
@@ -46,7 +46,7 @@ class WireBytes:
     """Bytes of a wire, and the conditions under which they are valid.
 
     set_up: bytes before the first event, both directions; the other bytes do not contain them
-    sent: events that were sent; complete: whether all events were received; behind: the share that was sent late
+    sent: events that were sent; complete: whether all events were received; late_share: share of the events sent late
     """
 
     wire: Wire
@@ -56,7 +56,7 @@ class WireBytes:
     to_broker: int
     from_broker: int
     complete: bool
-    behind: float
+    late_share: float
 
     @property
     def per_event(self) -> float:
@@ -86,7 +86,7 @@ async def _measure(wire: Wire, seconds: float) -> WireBytes:
             to_broker=proxy.to_broker - before[0],
             from_broker=proxy.from_broker - before[1],
             complete=complete,
-            behind=sum(feed.late for feed in published) / events,
+            late_share=sum(feed.late_events for feed in published) / events,
         )
 
 
@@ -97,10 +97,10 @@ async def _connect(
     resources, own_stack = system.resources, stack(wire.kind)
     if wire.kind == "thinwire":
         await system.start(system.make_worker("registry"))
-    direct = route_to(system.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
-    await own_stack.prepare(direct)
+    broker_route = route_to(system.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
+    await own_stack.prepare(broker_route)
     proxy = await resources.enter_async_context(Proxy(LOOPBACK, system.server.port))
-    route = replace(direct, url=f"nats://{LOOPBACK}:{proxy.port}")
+    route = replace(broker_route, url=f"nats://{LOOPBACK}:{proxy.port}")
     receiver = await own_stack.receiver(route, resources)
     received = ReceivedEvents(**EVENT_FIELDS["building"])
     receiving = await resources.enter_async_context(background_task(receive_all(receiver, received)))
@@ -111,12 +111,12 @@ async def _connect(
 class _TimedFeed(BuildingFeed):
     """A feed that counts the events that are sent late, and holds the final events."""
 
-    late = 0
+    late_events = 0
     last: Sequence[dict[str, Any]] = ()
 
     def due(self, until: int) -> list[dict[str, Any]]:
-        late = super().due(until - LATE)
-        self.late += len(late)
+        late = super().due(until - LATE)  # the second call returns the other events that are due
+        self.late_events += len(late)
         return late + super().due(until)
 
 

@@ -71,12 +71,12 @@ class Closeness:
 class Calibration:
     """A fitted host.
 
-    seen: difference from the runs used for the fit; fresh: from the others, None if there are none
+    train_error: difference from the runs used for the fit; test_error: from the others, None if there are none
     """
 
     host: Host
-    seen: Closeness
-    fresh: Closeness | None
+    train_error: Closeness
+    test_error: Closeness | None
 
 
 def calibrate(runs: Sequence[MeasuredRun]) -> Calibration:

@@ -42,21 +42,21 @@ class PlacementOutcome(NamedTuple):
     busy: float
 
 
-def r_squared(seen: Vector, predicted: Vector) -> float:
+def r_squared(measured: Vector, predicted: Vector) -> float:
     """Return R2, the share of variance explained."""
-    return 1.0 - float(((seen - predicted) ** 2).sum()) / float(((seen - seen.mean()) ** 2).sum())
+    return 1.0 - float(((measured - predicted) ** 2).sum()) / float(((measured - measured.mean()) ** 2).sum())
 
 
 def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
     """Score a model on runs with the same number of topics and the same host."""
-    host, sets = runs[0].host, [run.topics for run in runs]
-    expected = model.logs(*columns(sets, host), host)
-    promised = np.log(np.array([[topic.promise for topic in topics] for topics in sets])).ravel()
-    seen, accepted = logs(runs), model.bounds(expected).ravel() <= promised
-    late = seen > promised
+    host, topic_sets = runs[0].host, [run.topics for run in runs]
+    expected = model.logs(*columns(topic_sets, host), host)
+    log_limits = np.log(np.array([[topic.promise for topic in topics] for topics in topic_sets])).ravel()
+    measured, accepted = logs(runs), model.bounds(expected).ravel() <= log_limits
+    late = measured > log_limits
     missed = float(accepted[late].mean()) if late.any() else 0.0
     refused = float((~accepted[~late]).mean()) if (~late).any() else 0.0
-    return Score(r_squared(seen, expected.ravel()), missed, refused, int(late.sum()))
+    return Score(r_squared(measured, expected.ravel()), missed, refused, int(late.sum()))
 
 
 def simulate_placement(

@@ -16,7 +16,7 @@ LINES = {"json": "#5c6b73", "thinwire": "#1f6f8b"}
 
 def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
     """Plot published and measured sizes of the formats."""
-    figure, axes = sheet("Baseline without reduction (figure 5)", width=7.0)
+    figure, axes = make_figure("Baseline without reduction (figure 5)", width=7.0)
     names = list(sizes)
     published = [float(PUBLISHED[name]) for name in names]
     series = {"published": published, "generated building": list(sizes.values())}
@@ -26,7 +26,7 @@ def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
 
 def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
     """Plot four bars per format: raw, the two hops, reconstructed. For frames, events are counted as JSON."""
-    figure, axes = sheet("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
+    figure, axes = make_figure("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
     names = [stage.format.replace(", ", "\npredictor ") for stage in stages]
     columns = zip(*(stage.per_event for stage in stages), strict=True)
     _groups(axes, names, dict(zip(STAGES, map(list, columns), strict=True)), STAGE_COLOURS)
@@ -35,7 +35,7 @@ def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
 
 def figure_7(chains: Sequence[ChainFigure], folder: Path) -> list[Path]:
     """Plot processor time and memory of all processes over time; the band is the spread between runs."""
-    figure, axes = sheet("All processes over time (figure 7)", width=11.0, panels=2)
+    figure, axes = make_figure("All processes over time (figure 7)", width=11.0, panels=2)
     for axis, label, place in zip(axes, ("cores", "resident memory, MB"), (0, 2), strict=True):
         axis.set_ylabel(label)
         axis.set_xlabel("seconds")
@@ -55,7 +55,7 @@ def _band(axes: Any, mean: list[float], spread: list[float], label: str, colour:
     axes.fill_between(seconds, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-def sheet(title: str, width: float, panels: int = 1, height: float = 4.2) -> tuple[Any, Any]:
+def make_figure(title: str, width: float, panels: int = 1, height: float = 4.2) -> tuple[Any, Any]:
     """Return an empty figure and its axes; a list if it has several panels."""
     # Without pyplot there is no global state, and no window system is needed.
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,7 @@
 """Training of models for edge functions: messages of an edge topic as a Parquet table, and a model from that table.
 
-Each call appends one or more files. A file is named after its first and last offset, so the next call continues after
-the last stored message.
+`append_messages` writes new messages to new files. A file is named after its first and last offset, so the next call
+continues after the last stored message.
 """
 
 from __future__ import annotations

@@ -49,20 +49,20 @@ def pieces(batches: Iterable[pa.RecordBatch], keys: int) -> Iterator[Piece]:
     for batch in batches:
         if not batch.num_rows:
             continue
-        begins = [0, *_changes(batch, keys).tolist()]
-        for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
+        starts = [0, *_changes(batch, keys).tolist()]
+        for begin, end in zip(starts, [*starts[1:], batch.num_rows], strict=True):
             key = _key(batch, begin, keys)
             yield begin > 0 or key != last, batch.slice(begin, end - begin)
             last = key
 
 
-def counted(
+def count_deliveries(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each source and threshold."""
     tally, before = ThresholdCounts(thresholds), None
-    for begins, piece in pieces(batches, keys):
-        if begins and before is not None:
+    for starts_source, piece in pieces(batches, keys):
+        if starts_source and before is not None:
             yield _counts(tally, before, step, keys)
             tally = ThresholdCounts(thresholds)
         tally.take(_ticks(piece, step))
@@ -71,19 +71,19 @@ def counted(
         yield _counts(tally, before, step, keys)
 
 
-def kept(
+def deliver_rows(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield each delivered row with each threshold that delivers it."""
     index = IntervalIndex(thresholds, 0)
     every = np.array(thresholds, dtype=np.int64)
-    for begins, piece in pieces(batches, keys):
+    for starts_source, piece in pieces(batches, keys):
         ticks = _ticks(piece, step)
-        if begins:
+        if starts_source:
             index = IntervalIndex(every, int(ticks[0]))
             yield _rows(piece, np.zeros(every.size, dtype=np.int64), every, step)
-        for places, fired in index.offer_batches(ticks):
-            yield _rows(piece, places, fired, step)
+        for indexes, fired in index.offer_batches(ticks):
+            yield _rows(piece, indexes, fired, step)
 
 
 def _changes(batch: pa.RecordBatch, keys: int) -> Ticks:
@@ -105,7 +105,7 @@ def _ticks(piece: pa.RecordBatch, step: float) -> Ticks:
 
 def _counts(tally: ThresholdCounts, piece: pa.RecordBatch, step: float, keys: int) -> pa.RecordBatch:
     first = pa.array(np.zeros(tally.thresholds.size, dtype=np.int64))
-    about = [column.take(first) for column in piece.columns[:keys]]
+    source_columns = [column.take(first) for column in piece.columns[:keys]]
     figures = {
         "threshold": tally.thresholds * step,
         "events": np.full(tally.thresholds.size, tally.events, dtype=np.int64),
@@ -114,12 +114,12 @@ def _counts(tally: ThresholdCounts, piece: pa.RecordBatch, step: float, keys: in
         "largest_gap": tally.gaps * step,
         "longest_silence": tally.silences,
     }
-    arrays = [*about, *map(pa.array, figures.values())]
+    arrays = [*source_columns, *map(pa.array, figures.values())]
     return pa.RecordBatch.from_arrays(arrays, names=[*piece.schema.names[:keys], *figures])
 
 
-def _rows(piece: pa.RecordBatch, places: Ticks, fired: Ticks, step: float) -> pa.RecordBatch:
-    rows = piece.take(pa.array(places))
+def _rows(piece: pa.RecordBatch, indexes: Ticks, fired: Ticks, step: float) -> pa.RecordBatch:
+    rows = piece.take(pa.array(indexes))
     return pa.RecordBatch.from_arrays([*rows.columns, pa.array(fired * step)], names=[*rows.schema.names, "threshold"])
 
 
@@ -170,11 +170,11 @@ def deliver(
     """
     ticks = checked_thresholds(ranged(thresholds, step) if isinstance(thresholds, str) else ticks_of(thresholds, step))
     known = frame.columns
-    by = tuple(source if source is not None else [SOURCE] if SOURCE in known else [])
-    along = tuple(order if order is not None else [name for name in ORDER if name in known])
-    request = DeliveryRequest(property, tuple(ticks.tolist()), float(step), by, along)
+    source_columns = tuple(source if source is not None else [SOURCE] if SOURCE in known else [])
+    order_columns = tuple(order if order is not None else [name for name in ORDER if name in known])
+    request = DeliveryRequest(property, tuple(ticks.tolist()), float(step), source_columns, order_columns)
     _check(frame, request)
-    return _filtered(_arranged(frame, request), request, rows)
+    return _run_filter(_partition_by_source(frame, request), request, rows)
 
 
 def totals(counts: DataFrame) -> DataFrame:
@@ -194,35 +194,35 @@ def _check(frame: DataFrame, request: DeliveryRequest) -> None:
         raise ConfigError("at least one is needed", field="thresholds")
     if not request.order:
         raise ConfigError("name the columns that sort the rows", field="order", choose_from=frame.columns)
-    about = dict.fromkeys((*request.source, *request.order))
-    for name in (request.property, *about):
+    key_columns = dict.fromkeys((*request.source, *request.order))
+    for name in (request.property, *key_columns):
         if name not in frame.columns:
             raise ConfigError("no such column", column=name, choose_from=frame.columns)
         if name == THRESHOLD:
             raise ConfigError("the result has a column of this name", column=name)
     kind = frame.schema[request.property].dataType
-    if request.property in about or not isinstance(kind, NumericType):
+    if request.property in key_columns or not isinstance(kind, NumericType):
         detail = "the property must be a number, and not a column of source or order"
         raise ConfigError(detail, field="property", column=request.property, type=kind.simpleString())
 
 
-def _arranged(frame: DataFrame, request: DeliveryRequest) -> DataFrame:
+def _partition_by_source(frame: DataFrame, request: DeliveryRequest) -> DataFrame:
     """Return the needed columns of rows with a value, partitioned by source and sorted."""
-    about = dict.fromkeys((*request.source, *request.order))
+    key_columns = dict.fromkeys((*request.source, *request.order))
     value = named(request.property)
-    rows = frame.select(*map(named, about), value.cast("double").alias(request.property))
+    rows = frame.select(*map(named, key_columns), value.cast("double").alias(request.property))
     rows = rows.where(value.isNotNull() & ~F.isnan(value))
-    by, along = [named(name) for name in request.source], [named(name) for name in request.order]
-    partitioned = rows.repartition(*by) if by else rows.repartition(1)
-    return partitioned.sortWithinPartitions(*by, *along)
+    source_columns, order_columns = [named(name) for name in request.source], [named(name) for name in request.order]
+    partitioned = rows.repartition(*source_columns) if source_columns else rows.repartition(1)
+    return partitioned.sortWithinPartitions(*source_columns, *order_columns)
 
 
-def _filtered(arranged: DataFrame, request: DeliveryRequest, rows: bool) -> DataFrame:
-    known = arranged.schema.fields
+def _run_filter(partitioned: DataFrame, request: DeliveryRequest, rows: bool) -> DataFrame:
+    known = partitioned.schema.fields
     fields = [*known, COUNTS[0]] if rows else [*known[: len(request.source)], *COUNTS]
-    work = kept if rows else counted
+    work = deliver_rows if rows else count_deliveries
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work(batches, request.thresholds, request.step, len(request.source))
 
-    return arranged.mapInArrow(run, StructType(fields))
+    return partitioned.mapInArrow(run, StructType(fields))

@@ -8,7 +8,7 @@ each property in the recording, for these properties:
     bike share    the seven counts (so small that 0.5 % is < 1)    poll_time, last_reported, flags, texts
     motes         temperatures, voltage, humidity, PAR, TSR        arrival, sequence
 
-The two label columns of SKAB are left out: they were added by people afterwards, and would only enlarge the JSON.
+The two label columns of SKAB are omitted: they are annotations that were added later, not values of the stream.
 """
 
 from __future__ import annotations

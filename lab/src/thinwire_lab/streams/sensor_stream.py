@@ -1,4 +1,4 @@
-"""The fixed stream on which times are measured: ten properties on the wire, as of a machine with nine sensors.
+"""The stream of the speed benchmarks: ten properties on the wire, the time and the nine sensors of a machine.
 
 `time` is in epoch milliseconds: one event per second and source, with up to 20 ms of jitter. `machine` is the
 dimension. The nine numbers are random walks around a level, with steps of different sizes, so that about half of all
@@ -23,12 +23,12 @@ _START = 1_700_000_000_000
 
 
 class SimulatedSensor(NamedTuple):
-    """A sensor: name, decimals of its step, level in steps, and standard deviation of a change in steps."""
+    """A sensor: name, decimals of its step, then level and standard deviation of a change, both in steps."""
 
     name: str
     decimals: int
     level: int
-    steps: float
+    deviation: float
 
 
 SENSORS = (
@@ -77,12 +77,12 @@ def changed_share(events: list[dict[str, Any]], sources: int) -> float:
 
 
 def _readings(sensor: SimulatedSensor, rng: np.random.Generator, rounds: int, sources: int) -> NDArray[np.float64]:
-    moves = rng.normal(0.0, sensor.steps, (rounds, sources))
+    moves = rng.normal(0.0, sensor.deviation, (rounds, sources))
     paths = np.cumsum(moves, axis=0)
     # The mean of the last minutes is subtracted, so that the walk stays near the level.
     window = min(rounds, 300)
-    drift = np.cumsum(paths, axis=0)
-    drift[window:] = drift[window:] - drift[:-window]
-    mean = drift / np.minimum(np.arange(1, rounds + 1), window)[:, None]
+    sums = np.cumsum(paths, axis=0)
+    sums[window:] = sums[window:] - sums[:-window]
+    mean = sums / np.minimum(np.arange(1, rounds + 1), window)[:, None]
     ticks = np.rint(sensor.level + paths - mean)
     return np.asarray((ticks / 10**sensor.decimals).ravel(), dtype=np.float64)

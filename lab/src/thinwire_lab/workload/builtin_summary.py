@@ -16,7 +16,7 @@ import numpy as np
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.places.network_nodes import Nodes
-from thinwire_lab.workload.random_rows import Floats, Rows, normals, quotas, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, normals, quotas, uniforms
 from thinwire_lab.workload.summary import Summary
 
 TOPICS = """
@@ -182,7 +182,7 @@ def _leaf(axis: Hierarchy, name: str) -> int:
 def _rates(members: Interests) -> Floats:
     """Return messages per month, which grow less than proportionally with the members and vary randomly."""
     popularity = members.popularity
-    rows: Rows = np.arange(popularity.size)
+    rows: Ints = np.arange(popularity.size)
     messages = popularity**0.85 * np.exp(0.8 * normals(SEED, "messages", rows, 1)).reshape(popularity.shape)
     return np.asarray(quotas(messages.ravel(), MESSAGES).reshape(popularity.shape).astype(np.float64))
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def uniforms(seed: int, purpose: str, rows: Rows, dimension: int = 0) -> Floats:
+def uniforms(seed: int, purpose: str, rows: Ints, dimension: int = 0) -> Floats:
     """Return a number in [0, 1) for each row.
 
     purpose: use of the numbers; different purposes give independent numbers
@@ -34,7 +34,7 @@ def uniforms(seed: int, purpose: str, rows: Rows, dimension: int = 0) -> Floats:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def normals(seed: int, purpose: str, rows: Rows, dimensions: int) -> Floats:
+def normals(seed: int, purpose: str, rows: Ints, dimensions: int) -> Floats:
     """Return independent standard normal numbers, one column per dimension (Box and Muller, 1958)."""
     numbers = np.empty((rows.size, dimensions + dimensions % 2))
     for dimension in range(0, dimensions, 2):
@@ -45,7 +45,7 @@ def normals(seed: int, purpose: str, rows: Rows, dimensions: int) -> Floats:
     return numbers[:, :dimensions]
 
 
-def choose_weighted(weights: NDArray[Any], numbers: Floats) -> Rows:
+def choose_weighted(weights: NDArray[Any], numbers: Floats) -> Ints:
     """Return the index of the weight that each number of [0, 1) selects, in proportion to the weights.
 
     >>> choose_weighted(np.array([1.0, 0.0, 3.0]), np.array([0.0, 0.24, 0.25, 0.99])).tolist()
@@ -55,7 +55,7 @@ def choose_weighted(weights: NDArray[Any], numbers: Floats) -> Rows:
     return find_interval(ends, numbers * ends[-1])
 
 
-def find_interval(ends: Floats, positions: Floats) -> Rows:
+def find_interval(ends: Floats, positions: Floats) -> Ints:
     """Return the index of the interval that contains each position. An empty interval contains none."""
     last = int(np.searchsorted(ends, ends[-1], side="left"))  # guards against rounding
     return np.minimum(np.searchsorted(ends, positions, side="right"), last).astype(np.int64)
@@ -75,7 +75,7 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits
 
 
-def quotas(weights: Floats, total: int) -> Rows:
+def quotas(weights: Floats, total: int) -> Ints:
     """Distribute `total` in proportion to the weights by largest remainders. Ties go to the lower index.
 
     >>> quotas(np.array([6.0, 3.0, 1.0]), 5).tolist()

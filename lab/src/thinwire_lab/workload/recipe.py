@@ -43,7 +43,7 @@ from thinwire_lab.workload.places.network_nodes import (
     Nodes,
     place_brokers,
 )
-from thinwire_lab.workload.random_rows import Floats, Rows, find_interval, normals, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, find_interval, normals, uniforms
 from thinwire_lab.workload.subscription_sample import Sampling, SubscriptionSampler
 from thinwire_lab.workload.summary import Summary
 
@@ -157,12 +157,12 @@ class EventSource:
         self._shape = rates.shape
         self._intervals = [intervals(axis) for axis in axes]
 
-    def interests(self, rows: Rows) -> tuple[Rows, ...]:
+    def interests(self, rows: Ints) -> tuple[Ints, ...]:
         """Return the interest of each row, as one array of nodes per axis."""
         interest = find_interval(self._ends, uniforms(self.seed, "event", rows) * self._ends[-1])
         return tuple(axis.astype(np.int64) for axis in np.unravel_index(interest, self._shape))
 
-    def draw(self, rows: Rows) -> Floats:
+    def draw(self, rows: Ints) -> Floats:
         """Return points of the unit cube, one row per row and one column per dimension."""
         nodes = self.interests(rows)
         steps = normals(self.seed, "event: step", rows, len(nodes)) * self.bandwidth
@@ -201,7 +201,7 @@ class WorkloadPlan:
         self._source = EventSource(self.axes, summary.rates, recipe.seed, recipe.bandwidth)
         self._intervals = [intervals(axis) for axis in self.axes]
 
-    def subscriptions(self, rows: Rows) -> pa.RecordBatch:
+    def subscriptions(self, rows: Ints) -> pa.RecordBatch:
         """Return these subscriptions: nodes of the hierarchies, region, rectangle and location.
 
         Columns: `id`, `region`, for each axis its node, `_low` and `_high`, and the coordinates `at_0`, `at_1` ...
@@ -216,7 +216,7 @@ class WorkloadPlan:
         columns += list(points.T)
         return _batch(columns, self.subscription_schema)
 
-    def events(self, rows: Rows) -> pa.RecordBatch:
+    def events(self, rows: Ints) -> pa.RecordBatch:
         """Return these events: `id` and for each axis `_at`, a point of the unit cube."""
         return _batch([rows, *self._source.draw(rows).T], self.event_schema)
 

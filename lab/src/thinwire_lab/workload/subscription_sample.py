@@ -16,7 +16,7 @@ import numpy as np
 from thinwire.errors import ConfigError
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.random_rows import Floats, Rows, find_interval, quotas, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, find_interval, quotas, uniforms
 
 Sampling = Literal["stratified", "plain"]
 
@@ -38,7 +38,7 @@ class SubscriptionSampler:
         self._slices = _slices(self._ends, stratum, total)
         self._shape = interests.counts.shape
 
-    def draw(self, rows: Rows) -> tuple[Rows, ...]:
+    def draw(self, rows: Ints) -> tuple[Ints, ...]:
         """Return the node on each axis and the region, as one array each."""
         offset = uniforms(self.seed, "subscription", rows)
         if self._plain:
@@ -54,7 +54,7 @@ class SubscriptionSampler:
 class _Slices(NamedTuple):
     """First row, start in the cumulative counts, and width per row of each stratum with rows."""
 
-    first: Rows
+    first: Ints
     begin: Floats
     stride: Floats
 
@@ -82,7 +82,7 @@ def find_missed(interests: Interests, drawn: Interests, limit: int = 10) -> Miss
     )
 
 
-def _ordered(interests: Interests, strata: int) -> tuple[Rows, Rows]:
+def _ordered(interests: Interests, strata: int) -> tuple[Ints, Ints]:
     """Return the cells with subscribers, by stratum, language and region, and their strata."""
     counts = interests.counts
     cells = np.flatnonzero(counts)
@@ -94,7 +94,7 @@ def _ordered(interests: Interests, strata: int) -> tuple[Rows, Rows]:
     return cells[order], stratum[order]
 
 
-def _slices(ends: Floats, stratum: Rows, total: int) -> _Slices:
+def _slices(ends: Floats, stratum: Ints, total: int) -> _Slices:
     last = np.flatnonzero(np.append(np.diff(stratum), 1))
     end = ends[last]
     begin = np.concatenate([[0.0], end[:-1]])

@@ -30,7 +30,7 @@ from thinwire_lab.workload.interests.hierarchy import Hierarchy, number_column, 
 from thinwire_lab.workload.interests.interests import Interests, count_shape
 from thinwire_lab.workload.places.latency_embedding import read_latencies
 from thinwire_lab.workload.places.network_nodes import Nodes
-from thinwire_lab.workload.random_rows import Floats, Rows, choose_weighted, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, choose_weighted, uniforms
 
 AXES = ("topic", "language")
 """dimensions of the event space; the table of an axis has its name with an s"""
@@ -107,7 +107,7 @@ def _rates(table: pa.Table, axes: Sequence[Hierarchy]) -> Floats:
     return rates
 
 
-def _atomic(table: pa.Table, axes: Sequence[Hierarchy], of: str) -> tuple[Rows, ...]:
+def _atomic(table: pa.Table, axes: Sequence[Hierarchy], of: str) -> tuple[Ints, ...]:
     """Return the nodes of each row. Raise an error for nodes with children."""
     columns = [axis.read_nodes(table, of) for axis in axes]
     for axis, nodes in zip(axes, columns, strict=True):

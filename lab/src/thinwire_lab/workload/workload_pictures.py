@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from thinwire_lab.reproduce.figure_plots import OURS, THEIRS, save, sheet
+from thinwire_lab.reproduce.figure_plots import OURS, THEIRS, make_figure, save
 from thinwire_lab.workload.assignment.assignment_costs import AssignmentCosts
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.interests.transformations import intervals
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 
 def pareto_optimal(costs: Mapping[str, AssignmentCosts]) -> list[str]:
@@ -33,7 +33,7 @@ def _dominates(first: AssignmentCosts, second: AssignmentCosts) -> bool:
 
 def plot_pareto(costs: Mapping[str, AssignmentCosts], stem: Path) -> list[Path]:
     """Plot wasted deliveries against p90 latency, with a line through the Pareto-optimal policies."""
-    figure, axes = sheet("Assignment: wasted deliveries against latency", width=7.0)
+    figure, axes = make_figure("Assignment: wasted deliveries against latency", width=7.0)
     axes.set_xlabel("p90 latency to the broker, ms")
     axes.set_ylabel("wasted deliveries per event")
     best = sorted((costs[name].p90, costs[name].wasted) for name in pareto_optimal(costs))
@@ -111,7 +111,7 @@ def plot_information(steps: Mapping[str, Mapping[str, float]], stem: Path) -> li
     return save(figure, stem)
 
 
-def plot_locations(points: Floats, region: Rows, regions: Sequence[str], brokers: Floats, stem: Path) -> list[Path]:
+def plot_locations(points: Floats, region: Ints, regions: Sequence[str], brokers: Floats, stem: Path) -> list[Path]:
     """Plot subscribers and brokers on their two principal axes."""
     figure, [panel] = _panels("Locations of subscribers and brokers", 1, 7.0)
     middle = points.mean(axis=0)
@@ -155,5 +155,5 @@ def _second(projected: Floats) -> Floats:
 
 
 def _panels(title: str, count: int, width: float) -> tuple[Any, list[Any]]:
-    figure, axes = sheet(title, width=width * count, panels=count)
+    figure, axes = make_figure(title, width=width * count, panels=count)
     return figure, [axes] if count == 1 else list(axes)

@@ -70,7 +70,7 @@ class ReadyReader(DataSourceReader):
                 yield batches.get_batch(number).select(self.names)
 
 
-def make_ready(recording: Path, topic: str, path: Path) -> None:
+def store_decoded_rows(recording: Path, topic: str, path: Path) -> None:
     """Write the rows of a recorded topic into a file, in the batches that the source would make."""
     with open_recording(str(recording)) as source:
         table, span = LogTable(source, topic), span_of(source, log_of(topic))
@@ -226,7 +226,7 @@ class BenchSite:
         self.url = url
         self.events = events
         self.recording = folder / "recording"
-        self.ready = folder / "ready.arrow"
+        self.decoded_rows = folder / "ready.arrow"
         self.counts = EncodedCounts()
 
     async def publish(self) -> None:

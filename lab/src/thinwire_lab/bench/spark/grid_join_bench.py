@@ -59,15 +59,15 @@ MAX_TIME, MAX_CROWDED_TIME = 1.2, 3.0
 class GridJoinSizes(NamedTuple):
     """Number of events and of rectangles, and rounds after the uncounted one.
 
-    judged: whether the size suffices for required results
+    has_requirements: whether the size suffices for required results
     """
 
     rows: int
     rounds: int
-    judged: bool = False
+    has_requirements: bool = False
 
 
-FULL, QUICK = GridJoinSizes(1_000_000, 3, judged=True), GridJoinSizes(20_000, 1)
+FULL, QUICK = GridJoinSizes(1_000_000, 3, has_requirements=True), GridJoinSizes(20_000, 1)
 
 
 def matching(setting: Setting) -> Iterator[Row]:
@@ -109,7 +109,7 @@ def _rows(
 ) -> Iterator[Row]:
     common = f"median of {len(usages[OURS])} rounds in turn on {TWO_CORES}"
     size = f"{sizes.rows:,} events x {sizes.rows:,} rectangles"
-    limit, crowded = (MAX_TIME, MAX_CROWDED_TIME) if sizes.judged else (None, None)
+    limit, crowded = (MAX_TIME, MAX_CROWDED_TIME) if sizes.has_requirements else (None, None)
     for name, high in ((OURS, limit), (GRID, None)):
         cpu = " to ".join(f"{usages[one][-1].cpu:.1f}" for one in (name, USUAL))
         how = f"{size}, {pairs[OURS]:,} pairs; last round {cpu} CPU-s; {common}"

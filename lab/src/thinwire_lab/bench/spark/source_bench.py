@@ -31,7 +31,7 @@ MAX_READ = 1.3
 """messages that are read, as a multiple of those requested"""
 TRIES = 5
 SLOW_START = "failed to connect back"
-"""error of a stream before its first batch if the process that plans it needs ten seconds to start"""
+"""part of the error of a stream whose planning process takes more than ten seconds to start"""
 
 
 def small_batches(setting: Setting) -> Iterator[Row]:
@@ -60,7 +60,7 @@ def _read_stream(spark: SparkSession, system: BenchSite, folder: Path) -> None:
 
 
 def run_stream(writer: DataStreamWriter, tries: int) -> None:
-    """Run a stream to the end of the log. After a slow start nothing was read, so it can be started again."""
+    """Run a stream to the end of the log. After `SLOW_START` it has read nothing and is started again."""
     from pyspark.errors import StreamingQueryException
 
     try:
@@ -81,16 +81,16 @@ def _row(system: BenchSite, reports: list[dict[str, Any]]) -> Row:
     return Row(name, "times", value, high=MAX_READ, how=how, invalid=invalid)
 
 
-EVENTS, QUICK = 40 * CYCLE_EVENTS, 20_000
-SHORTER = 4
-"""factor by which the log with one message for each event is shorter, because a rate needs fewer events"""
-PARTS = 4
+EVENTS, EVENTS_QUICK = 40 * CYCLE_EVENTS, 20_000
+SINGLE_DIVISOR = 4
+"""the log with one message per event contains this fraction of the events: it is slower, and a rate needs fewer"""
+PARTITIONS = 4
 ROUNDS = 5
-SHARE = 0.5
-"""frames per event that the stream must have"""
+MIN_FRAMES_PER_EVENT = 0.5
 OURS, FILES, OWN = "events", "files", "own columns"
 SOURCE_FRAMES, MESSAGES, LINES, SINGLES = "frames", "messages", "json", "json single"
 READY, READY_OWN = "ready", "ready own columns"
+"""methods; own columns: only the properties of the event; ready: rows that were decoded and stored in advance"""
 
 COMPARISONS = (
     (OURS, SOURCE_FRAMES, 0.7),
@@ -108,13 +108,13 @@ COMPARISONS = (
 Runs = dict[str, list[ProcessUsage]]
 
 
-def source(setting: Setting) -> Iterator[Row]:
+def compare_methods(setting: Setting) -> Iterator[Row]:
     """Run all methods in turn."""
-    with site(setting.size(EVENTS, QUICK)) as system, spark_session() as spark:
+    with site(setting.size(EVENTS, EVENTS_QUICK)) as system, spark_session() as spark:
         asyncio.run(system.publish_json(BATCHED, system.events, system.counts.together))
-        asyncio.run(system.publish_json(SINGLE, system.events // SHORTER, 1))
+        asyncio.run(system.publish_json(SINGLE, system.events // SINGLE_DIVISOR, 1))
         asyncio.run(system.record())
-        _make_ready(spark, system)
+        _store_decoded(spark, system)
         queries = {**_methods(spark, system), **_ready_methods(spark, system)}
         invalid = _describe_invalid(system, queries, setting)
         methods = {name: _drained(query) for name, query in queries.items()}
@@ -122,9 +122,9 @@ def source(setting: Setting) -> Iterator[Row]:
     yield from _rows(system, found, invalid)
 
 
-def workers(setting: Setting) -> Iterator[Row]:
+def compare_workers(setting: Setting) -> Iterator[Row]:
     """Read with one worker and with two."""
-    with site(setting.size(EVENTS, QUICK)) as system:
+    with site(setting.size(EVENTS, EVENTS_QUICK)) as system:
         for number, master in enumerate(("local[1]", TWO_CORES), start=1):
             with spark_session(master) as spark:
                 method = _drained(_methods(spark, system)[OURS])
@@ -134,7 +134,7 @@ def workers(setting: Setting) -> Iterator[Row]:
 
 def _methods(spark: SparkSession, system: BenchSite) -> dict[str, Callable[[], DataFrame]]:
     def read(topic: str, **options: object) -> DataFrame:
-        reader = spark.read.format("thinwire").option("subscribe", topic).option("minPartitions", PARTS)
+        reader = spark.read.format("thinwire").option("subscribe", topic).option("minPartitions", PARTITIONS)
         location = {} if "path" in options else {"servers": system.url}
         columns = str(options.pop("schema", "")) or None
         return reader.options(**location, **{name: str(value) for name, value in options.items()}).load(schema=columns)
@@ -150,18 +150,20 @@ def _methods(spark: SparkSession, system: BenchSite) -> dict[str, Callable[[], D
     }
 
 
-def _make_ready(spark: SparkSession, system: BenchSite) -> None:
-    from thinwire_lab.bench.spark.bench_site import ReadyDataSource, make_ready
+def _store_decoded(spark: SparkSession, system: BenchSite) -> None:
+    from thinwire_lab.bench.spark.bench_site import ReadyDataSource, store_decoded_rows
 
     spark.dataSource.register(ReadyDataSource)
-    make_ready(system.recording, TOPIC, system.ready)
+    store_decoded_rows(system.recording, TOPIC, system.decoded_rows)
 
 
 def _ready_methods(spark: SparkSession, system: BenchSite) -> dict[str, Callable[[], DataFrame]]:
     """Return queries of rows that are not decoded: with all columns, and with those of the event."""
 
     def read(schema: str | None = None) -> DataFrame:
-        return spark.read.format("ready").options(path=str(system.ready), parts=str(PARTS)).load(schema=schema)
+        return (
+            spark.read.format("ready").options(path=str(system.decoded_rows), parts=str(PARTITIONS)).load(schema=schema)
+        )
 
     return {READY: read, READY_OWN: lambda: read(EVENT)}
 
@@ -177,27 +179,28 @@ def _describe_invalid(system: BenchSite, queries: dict[str, Callable[[], DataFra
     expected |= {
         SOURCE_FRAMES: system.counts.frames,
         MESSAGES: system.counts.messages,
-        SINGLES: system.events // SHORTER,
+        SINGLES: system.events // SINGLE_DIVISOR,
     }
     for name, count in expected.items():
         found = queries[name]().count()
         if found != count:
             return f"{name}: {found:,} rows, not {count:,}"
-    ours = queries[OURS]().agg({"temperature": "avg"}).collect()[0][0]
-    true = queries[LINES]().select("event.*").agg({"temperature": "avg"}).collect()[0][0]
-    if not abs(ours - true) <= TOLERANCE:
-        return f"the mean temperature is {ours:g}, not {true:g}"
+    our_mean = queries[OURS]().agg({"temperature": "avg"}).collect()[0][0]
+    true_mean = queries[LINES]().select("event.*").agg({"temperature": "avg"}).collect()[0][0]
+    if not abs(our_mean - true_mean) <= TOLERANCE:
+        return f"the mean temperature is {our_mean:g}, not {true_mean:g}"
     share = system.counts.share
-    return f"{share:.3f} frames an event, not {SHARE:g}" if share < SHARE and not setting.quick else ""
+    has_too_few = share < MIN_FRAMES_PER_EVENT and not setting.quick
+    return f"{share:.3f} frames an event, not {MIN_FRAMES_PER_EVENT:g}" if has_too_few else ""
 
 
 def _rows(system: BenchSite, found: Runs, invalid: str) -> Iterator[Row]:
     counts = system.counts
-    items = dict.fromkeys(found, counts.events)
-    items |= {SOURCE_FRAMES: counts.frames, MESSAGES: counts.frames, SINGLES: counts.events // SHORTER}
-    rates = {name: rate(items[name], runs) for name, runs in found.items()}
+    processed = dict.fromkeys(found, counts.events)
+    processed |= {SOURCE_FRAMES: counts.frames, MESSAGES: counts.frames, SINGLES: counts.events // SINGLE_DIVISOR}
+    rates = {name: rate(processed[name], runs) for name, runs in found.items()}
     common = f"{_describe_stream(system)}; median of {len(found[OURS])} rounds in turn on {TWO_CORES}"
-    common += f", {PARTS} parts, noop sink"
+    common += f", {PARTITIONS} parts, noop sink"
     titles = {
         SOURCE_FRAMES: "raw frames, one a row",
         MESSAGES: "raw frames, in messages as they are",
@@ -212,7 +215,9 @@ def _rows(system: BenchSite, found: Runs, invalid: str) -> Iterator[Row]:
 
     def row(ours: str, reference: str, low: float | None) -> Row:
         pairs = zip(found[ours], found[reference], strict=True)
-        value = median((items[ours] / mine.cpu) / (items[reference] / other.cpu) for mine, other in pairs)
+        value = median(
+            (processed[ours] / run.cpu) / (processed[reference] / reference_run.cpu) for run, reference_run in pairs
+        )
         how = f"{rates[ours]:,.0f} events to {rates[reference]:,.0f} a CPU-second; {common}"
         name = f"{titles[ours]}: events a CPU-second to {titles[reference]}"
         return Row(name, "times", value, low=low, how=how, invalid=invalid)
@@ -221,7 +226,7 @@ def _rows(system: BenchSite, found: Runs, invalid: str) -> Iterator[Row]:
 
 
 def _worker_rows(system: BenchSite, number: int, runs: list[ProcessUsage]) -> Iterator[Row]:
-    how = f"{_describe_stream(system)}; median of {len(runs)} rounds, {PARTS} parts, noop sink"
+    how = f"{_describe_stream(system)}; median of {len(runs)} rounds, {PARTITIONS} parts, noop sink"
     name = f"source, {number} worker{'s' if number > 1 else ''}: rows"
     yield Row(f"{name} a second", "events/s", median(system.events / run.wall for run in runs), how=how)
     yield Row(f"{name} a CPU-second", "events/s", rate(system.events, runs), how=how)
@@ -232,4 +237,8 @@ def _describe_stream(system: BenchSite) -> str:
     return f"{counts.events:,} events, {counts.share:.2f} frames an event, {counts.messages:,} messages"
 
 
-BENCHMARKS = [Benchmark("source", source), Benchmark("stream", small_batches), Benchmark("workers", workers)]
+BENCHMARKS = [
+    Benchmark("source", compare_methods),
+    Benchmark("stream", small_batches),
+    Benchmark("workers", compare_workers),
+]

@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 MAX_MINUTES, MAX_GIGABYTES = 5, 4
 MAX_LOSS, MAX_GAIN_RATIO = 1.1, 0.8
-"""limits of a joint policy relative to a policy with one aim: its aim at most 1.1 times, the other measure at most 0.8
-times"""
+"""a joint policy may have 1.1 times the p90 of `proximity` if it wastes at most 0.8 times as much, and may waste 1.1
+times as much as `interest` if its p90 is at most 0.8 times as high"""
 
 
 class WorkloadSizes(NamedTuple):
     """Sizes of the workloads.
 
-    generated: subscriptions, and as many events, of each run; an uncounted run of size `warm` comes first
+    generated: subscriptions, and as many events, of each run; an uncounted run of size `warm_up` comes first
     subscriptions, brokers: of the workload that is assigned
-    judged: whether the sizes suffice for required results
+    has_requirements: whether the sizes suffice for required results
     """
 
     generated: tuple[int, ...]
-    warm: int
+    warm_up: int
     subscriptions: int
     brokers: int
-    judged: bool = False
+    has_requirements: bool = False
 
     @classmethod
     def of(cls, setting: Setting) -> WorkloadSizes:
         return QUICK if setting.quick else FULL
 
 
-FULL = WorkloadSizes((100_000, 1_000_000, 10_000_000), 20_000, 1_000_000, 100, judged=True)
+FULL = WorkloadSizes((100_000, 1_000_000, 10_000_000), 20_000, 1_000_000, 100, has_requirements=True)
 QUICK = WorkloadSizes((4_000, 20_000), 4_000, 4_000, 12)
 
 
@@ -62,18 +62,18 @@ class WorkloadSize(NamedTuple):
     usage: ProcessUsage
 
 
-def generation(setting: Setting) -> Iterator[Row]:
+def run_generation(setting: Setting) -> Iterator[Row]:
     """Generate each size once."""
     sizes = WorkloadSizes.of(setting)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         found = executor.submit(_generate_alone, sizes).result()
-    yield from generation_rows(found, sizes.judged)
+    yield from generation_rows(found, sizes.has_requirements)
 
 
-def generation_rows(found: Sequence[WorkloadSize], judged: bool = True) -> Iterator[Row]:
+def generation_rows(found: Sequence[WorkloadSize], has_requirements: bool = True) -> Iterator[Row]:
     """Return time and memory of each size, with required results for the last, and the growth per row."""
     for size in found:
-        last = judged and size is found[-1]
+        last = has_requirements and size is found[-1]
         each = 1e6 * size.usage.cpu / size.rows
         how = f"{size.usage.cpu:,.1f} CPU-s, {each:,.2f} us a pair of rows, one run on {TWO_CORES}"
         name = f"generate, {size.rows:,} subscriptions and events"
@@ -98,7 +98,7 @@ def measure_generation(spark: SparkSession, sizes: WorkloadSizes) -> list[Worklo
     from thinwire_lab.workload.spark.workload_folder import generate
 
     found = []
-    for rows in (sizes.warm, *sizes.generated):
+    for rows in (sizes.warm_up, *sizes.generated):
         recipe = Recipe(subscriptions=rows, events=rows, brokers=sizes.brokers, seed=7)
         with TemporaryDirectory(prefix="thinwire-bench-") as folder:
             usage = measure_usage(partial(generate, spark, builtin(), recipe, Path(folder) / "wide"))
@@ -106,7 +106,7 @@ def measure_generation(spark: SparkSession, sizes: WorkloadSizes) -> list[Worklo
     return found[1:]
 
 
-def assignment(setting: Setting) -> Iterator[Row]:
+def run_assignment(setting: Setting) -> Iterator[Row]:
     """Assign one workload with all policies."""
     with spark_session() as spark:
         yield from assign_in_session(spark, WorkloadSizes.of(setting))
@@ -126,34 +126,37 @@ def assign_in_session(spark: SparkSession, sizes: WorkloadSizes) -> Iterator[Row
         usage = measure_usage(lambda: results.append(assign(spark, workload, wanted)[1]))
     found = {policy.name: own for policy, own in zip(wanted, results[0], strict=True)}
     how = f"{sizes.subscriptions:,} subscriptions, {sizes.brokers} brokers, built-in summary, 2,000 events"
-    yield from gain_rows(found, how, sizes.judged)
+    yield from gain_rows(found, how, sizes.has_requirements)
     details = f"{how}; {usage.wall:,.0f} s on the clock, {len(wanted)} policies on {TWO_CORES}"
     yield Row("assign: CPU time of all policies", "s", usage.cpu, how=details)
 
 
-def gain_rows(found: Mapping[str, AssignmentCosts], how: str, judged: bool = True) -> Iterator[Row]:
+def gain_rows(found: Mapping[str, AssignmentCosts], how: str, has_requirements: bool = True) -> Iterator[Row]:
     """Return the gains of the joint policies over each of the two extremes."""
-    near, similar = found["proximity"], found["interest"]
+    proximity, interest = found["proximity"], found["interest"]
     joint = {name: own for name, own in found.items() if name.startswith("joint")}
-    fast = {name: own for name, own in joint.items() if own.p90 <= MAX_LOSS * near.p90}
-    lean = {name: own for name, own in joint.items() if own.wasted <= MAX_LOSS * similar.wasted}
+    with_low_p90 = {name: own for name, own in joint.items() if own.p90 <= MAX_LOSS * proximity.p90}
+    with_low_waste = {name: own for name, own in joint.items() if own.wasted <= MAX_LOSS * interest.wasted}
     title = f"assign jointly, p90 at most {MAX_LOSS:g}x of proximity's: wasted deliveries to proximity's"
-    yield _gain_row(title, {name: own.wasted / near.wasted for name, own in fast.items()}, found, how, judged)
+    waste = {name: own.wasted / proximity.wasted for name, own in with_low_p90.items()}
+    yield _gain_row(title, waste, found, how, has_requirements)
     title = f"assign jointly, waste at most {MAX_LOSS:g}x of interest's: p90 to interest's"
-    yield _gain_row(title, {name: own.p90 / similar.p90 for name, own in lean.items()}, found, how, judged)
+    p90 = {name: own.p90 / interest.p90 for name, own in with_low_waste.items()}
+    yield _gain_row(title, p90, found, how, has_requirements)
 
 
 def _gain_row(
-    title: str, values: Mapping[str, float], found: Mapping[str, AssignmentCosts], how: str, judged: bool
+    title: str, values: Mapping[str, float], found: Mapping[str, AssignmentCosts], how: str, has_requirements: bool
 ) -> Row:
-    high = MAX_GAIN_RATIO if judged else None
+    high = MAX_GAIN_RATIO if has_requirements else None
     if not values:
         missing = "no joint policy is within that"
-        return Row(title, "times", None, None, high, how, *("", missing) if judged else (missing, ""))
+        note, invalid = ("", missing) if has_requirements else (missing, "")
+        return Row(title, "times", high=high, how=how, note=note, invalid=invalid)
     best = min(values, key=lambda name: values[name])
     costs = ", ".join(f"{name}: {found[name].wasted:.2f} wasted, p90 {found[name].p90:.1f} ms" for name in
                      ("proximity", best, "interest"))  # fmt: skip
     return Row(title, "times", values[best], high=high, how=f"{costs}; {how}")
 
 
-BENCHMARKS = [Benchmark("generation", generation), Benchmark("assignment", assignment)]
+BENCHMARKS = [Benchmark("generation", run_generation), Benchmark("assignment", run_assignment)]

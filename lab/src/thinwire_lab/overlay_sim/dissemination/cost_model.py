@@ -60,7 +60,7 @@ class Model:
                 raise ConfigError("outside its limits", field=name, value=getattr(self, name), lowest=lowest)
 
 
-PINNED = Model()
+DEFAULT_MODEL = Model()
 """parameters of all reproduced figures"""
 
 

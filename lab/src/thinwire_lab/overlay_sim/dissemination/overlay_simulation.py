@@ -1,12 +1,12 @@
-"""Simulation of dissemination on a ring: the costs of each scheme, without and with churn.
+"""Simulation of dissemination on a ring: the costs of each scheme (`schemes`), without and with churn.
 
 Churn. In every interval one value is published; a share of the nodes leaves, half of them by a crash, and as many nodes
-join. A crash is detected at the end of the interval. Until then the thresholds of the crashed node, and thresholds
-whose events pass the crashed node, receive nothing. Then the next node on the ring takes over the thresholds. With a
-copy of the state it continues from the same state. Without a copy the node has no subscribers until they register
-again, and no centres, so it delivers the next value to all subscribers and uses the value as the centre. If the
-interval index is at the publisher (SRI), a crashed processor loses no state, and a subscriber that registers again gets
-the value that the other subscribers of its threshold have.
+join. A crash is detected at the end of the interval. Until then no event reaches the thresholds on the crashed node or
+those whose path contains it. Then the next node on the ring takes over the thresholds. With a copy of the state it
+continues from the same state. Without a copy the node has no subscribers until they register again, and no centres, so
+it delivers the next value to all subscribers and uses the value as the centre. If the interval index is at the
+publisher (SRI), a crashed processor loses no state, and a subscriber that registers again gets the value that the other
+subscribers of its threshold have.
 
 Not counted: maintenance of the ring itself, which is equal for all schemes, and messages that are sent again because a
 node on their route has crashed. All schemes are assumed to deliver what OnlineGreedy does. The publisher does not
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, free_ids, hops
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts, SchemeCounts
+from thinwire_lab.overlay_sim.dissemination.cost_model import DEFAULT_MODEL, Model, SchemeCosts, SchemeCounts
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     DeliveryTrees,
@@ -41,7 +41,7 @@ def simulate(
     subscriptions: int,
     schemes: Iterable[str] = tuple(SCHEMES),
     seed: int = 1,
-    model: Model = PINNED,
+    model: Model = DEFAULT_MODEL,
 ) -> dict[str, SchemeCosts]:
     """Return the costs of each scheme for sources with values and a total number of subscriptions on a random ring.
 
@@ -64,7 +64,9 @@ def simulate(
     return {name: count.costs() for name, count in counts.items()}
 
 
-def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = PINNED) -> list[SourceSite]:
+def sites(
+    ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = DEFAULT_MODEL
+) -> list[SourceSite]:
     """Return a site for each source. All sources get equally many subscriptions; the first ones get the remainder."""
     rng = np.random.default_rng([seed, len(ring)])
     counts = [subscriptions // len(names) + (n < subscriptions % len(names)) for n in range(len(names))]
@@ -80,7 +82,7 @@ def _add_source(
     counts: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: DeliveryTrees, events: int
 ) -> None:
     """Add the traffic of a source, which has published this number of events, to the counters of a scheme."""
-    hosts = np.concatenate([[site.publisher], site.processors])
+    nodes = np.concatenate([[site.publisher], site.processors])
     counts.events += events
     counts.subscriptions += len(site.demands.nodes)
     counts.registration += trees.registration + traffic.setup_messages
@@ -90,8 +92,8 @@ def _add_source(
     counts.deliveries += int(traffic.fired @ trees.subscribers)
     counts.hops += int(traffic.fired @ (trees.hops + traffic.path_hops(site) * trees.subscribers))
     counts.loads += trees.loads(traffic.fired, len(counts.loads))
-    np.add.at(counts.loads, hosts, traffic.replies)
-    np.add.at(counts.state, hosts, traffic.entries)
+    np.add.at(counts.loads, nodes, traffic.replies)
+    np.add.at(counts.state, nodes, traffic.entries)
     np.add.at(counts.state, site.processors[traffic.processor_of[site.ranks(site.demands.thresholds)]], 1)
 
 
@@ -147,9 +149,9 @@ def churn(
     scheme: str = "SRI",
     copies: bool = False,
     seed: int = 1,
-    model: Model = PINNED,
+    model: Model = DEFAULT_MODEL,
 ) -> ChurnCosts:
-    """Simulate one source on a ring.
+    """Simulate churn for one source on a ring.
 
     share: share of the nodes that are replaced in every interval
     copies: whether the next node on the ring stores a copy of the state of each processor
@@ -200,13 +202,13 @@ class _ChurnSimulation:
     def run_interval(self, value: int, share: float) -> None:
         """Publish one value while nodes leave and join."""
         owners = self._owners()
-        left, crashed, remaining = self._replace_nodes(round(share * len(self.ring)))
+        departed, crashed, current = self._replace_nodes(round(share * len(self.ring)))
         has_crashed = np.isin(owners, crashed)
         unreachable: NDArray[np.bool_] = np.any(self.passed & has_crashed, axis=1)
         self._deliver(value, unreachable)
-        self.ring = Ring(remaining, self.ring.bits)
+        self.ring = Ring(current, self.ring.bits)
         self.counts.handovers += int(np.count_nonzero((self._owners() != owners) & ~has_crashed))
-        self._register(left, has_crashed)
+        self._register(departed, has_crashed)
         if self.index_at_publisher:
             self.received[unreachable] = self.centres[unreachable]
         elif not self.copies:
@@ -227,12 +229,12 @@ class _ChurnSimulation:
         return self.ring.ids[self.ring.successors(self.processor_keys)]
 
     def _replace_nodes(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Return the ids of leaving nodes, of those among them that crash, and of all nodes afterwards."""
+        """Return the ids of nodes that leave, of those among them that crash, and of all nodes afterwards."""
         candidates = self.ring.ids[self.ring.ids != self.publisher_id]
-        left = self.rng.choice(candidates, min(count, len(candidates)), replace=False)
-        crashed = left[: round(CRASHES * len(left))]
-        joined = free_ids(self.rng, len(left), self.ring.ids, self.ring.bits)
-        return left, crashed, np.union1d(np.setdiff1d(self.ring.ids, left), joined)
+        departed = self.rng.choice(candidates, min(count, len(candidates)), replace=False)
+        crashed = departed[: round(CRASHES * len(departed))]
+        joined = free_ids(self.rng, len(departed), self.ring.ids, self.ring.bits)
+        return departed, crashed, np.union1d(np.setdiff1d(self.ring.ids, departed), joined)
 
     def _deliver(self, value: int, unreachable: NDArray[np.bool_]) -> None:
         """Deliver a value to the thresholds that fire and that the value reaches."""
@@ -249,12 +251,12 @@ class _ChurnSimulation:
         self.has_centre |= arrives
         self.counts.beyond_threshold += int(self.weights @ (np.abs(value - self.received) > thresholds))
 
-    def _register(self, left: Numbers, has_crashed: NDArray[np.bool_]) -> None:
+    def _register(self, departed: Numbers, has_crashed: NDArray[np.bool_]) -> None:
         """Move subscribers whose node left; register again those whose processor crashed without a copy."""
-        moved = np.isin(self.subscriber_ids, left)
+        moved = np.isin(self.subscriber_ids, departed)
         self.subscriber_ids[moved] = self.rng.choice(self.ring.ids, int(np.count_nonzero(moved)))
-        forgotten = np.zeros_like(moved) if self.copies else has_crashed[self.processor_of][self.ranks]
-        registered = moved | forgotten
+        lost = np.zeros_like(moved) if self.copies else has_crashed[self.processor_of][self.ranks]
+        registered = moved | lost
         starts = self.ring.successors(self.subscriber_ids[registered])
         ends = self.ring.successors(self.processor_keys[self.processor_of][self.ranks[registered]])
         self.counts.registrations += int(hops(self.ring, starts, ends).sum()) if registered.any() else 0

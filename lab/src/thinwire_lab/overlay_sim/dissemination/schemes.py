@@ -62,9 +62,9 @@ def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     first_radii = np.array([chain[0] for chain in scheme.chains.values()], dtype=np.int64)
     has_two = first_radii < site.thresholds
     upper, lower = _two_level_processors(site, np.array(scheme.first_level), first_radii, has_two)
-    ranks = site.ranks(passage.passed)
+    ranks = site.ranks(passage.passed_thresholds)
     is_forwarded = has_two[ranks]
-    at, ranks = passage.passed_at[is_forwarded], ranks[is_forwarded]
+    at, ranks = passage.passed_indexes[is_forwarded], ranks[is_forwarded]
     forwarded = group_messages(at * (len(site.processors) + 1) + upper[ranks], upper[ranks] + 1, lower[ranks])
     return SiteTraffic(
         concatenate([repeated_multicasts([(0, upper, len(values) - 1)]), forwarded]),
@@ -101,11 +101,11 @@ def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     passage = scheme.run(values[1:])
     processors = _processors_by_level(site, scheme.parents)
     published = repeated_multicasts([(0, processors[scheme.parents < 0], len(values) - 1)])
-    passed = np.searchsorted(scheme.filter_thresholds, passage.passed)
+    passed = np.searchsorted(scheme.filter_thresholds, passage.passed_thresholds)
     paths = _paths(scheme.parents, processors)
     children = [(processors[parent], processors[n]) for n, parent in enumerate(scheme.parents) if parent >= 0]
     return SiteTraffic(
-        concatenate([published, _forwarded(site, scheme, processors, passage.passed_at, passed)]),
+        concatenate([published, _forwarded(site, scheme, processors, passage.passed_indexes, passed)]),
         zeros_by_host(site),
         count_fired(site, passage.thresholds),
         [paths[n] for n in np.searchsorted(scheme.filter_thresholds, site.thresholds)],

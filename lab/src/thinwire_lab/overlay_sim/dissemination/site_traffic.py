@@ -17,7 +17,7 @@ import numpy as np
 from thinwire.codec.kernels.jit import compiled
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, Routes, hops, key_of, routes
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model
+from thinwire_lab.overlay_sim.dissemination.cost_model import DEFAULT_MODEL, Model
 
 
 class Multicasts(NamedTuple):
@@ -127,7 +127,9 @@ class SourceDemands:
             raise ConfigError("outside its limits", field="threshold", value=int(self.thresholds.min()), lowest=0)
 
     @classmethod
-    def random(cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = PINNED.largest) -> SourceDemands:
+    def random(
+        cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = DEFAULT_MODEL.largest
+    ) -> SourceDemands:
         """Return `count` subscriptions of random nodes with thresholds from 1 to the largest."""
         return cls(rng.integers(0, len(ring), count), rng.integers(1, largest + 1, count))
 
@@ -146,10 +148,12 @@ class SourceSite:
     processors: Numbers
     thresholds: Numbers
     demands: SourceDemands
-    model: Model = PINNED
+    model: Model = DEFAULT_MODEL
 
     @classmethod
-    def at(cls, ring: Ring, name: str, publisher: int, demands: SourceDemands, model: Model = PINNED) -> SourceSite:
+    def at(
+        cls, ring: Ring, name: str, publisher: int, demands: SourceDemands, model: Model = DEFAULT_MODEL
+    ) -> SourceSite:
         """Return the site of a source with this name."""
         thresholds = np.unique(demands.thresholds)
         count = min(model.processors, len(ring), len(thresholds))

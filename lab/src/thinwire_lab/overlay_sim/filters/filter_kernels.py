@@ -201,7 +201,7 @@ def _visit_tree(
 
 @compiled
 def pass_tree(
-    values: Any, radii: Any, centres: Any, roots: Any, first: Any, children: Any, places: Any, passed: Any
+    values: Any, radii: Any, centres: Any, roots: Any, first: Any, children: Any, indexes: Any, passed: Any
 ) -> tuple[int, int]:
     """Write pairs of a value's index and a filter that passed it. Return their number and that of evaluations.
 
@@ -211,7 +211,7 @@ def pass_tree(
     count, evaluations = 0, 0
     for at in range(len(values)):
         n, evaluated = _visit_tree(values[at], radii, centres, roots, first, children, queue, passed[count:])
-        places[count : count + n] = at
+        indexes[count : count + n] = at
         count += n
         evaluations += evaluated
     return count, evaluations
@@ -243,13 +243,13 @@ def _visit_chain(x: int, radii: Any, centres: Any, depth: int) -> int:
 
 
 @compiled
-def pass_chains(values: Any, radii: Any, depths: Any, centres: Any, places: Any, rows: Any, levels: Any) -> int:
+def pass_chains(values: Any, radii: Any, depths: Any, centres: Any, indexes: Any, rows: Any, levels: Any) -> int:
     """Write index of the value, chain and level of every filter that passed a value. Return their number."""
     count = 0
     for at in range(len(values)):
         for row in range(len(depths)):
             for level in range(_visit_chain(values[at], radii[row], centres[row], depths[row])):
-                places[count] = at
+                indexes[count] = at
                 rows[count] = row
                 levels[count] = level
                 count += 1
@@ -297,7 +297,7 @@ def serves_until(values: Any, threshold: int, until: Any) -> None:
 
 
 @compiled
-def choose(until: Any, places: Any) -> int:
+def choose_deliveries(until: Any, indexes: Any) -> int:
     """Write the indexes of the values to deliver, each the one that serves longest. Return their number.
 
     until: result of `serves_until`
@@ -309,7 +309,7 @@ def choose(until: Any, places: Any) -> int:
             if until[at] > longest:
                 longest, best = until[at], at
             at += 1
-        places[count] = best
+        indexes[count] = best
         count += 1
         end = longest
     return count

@@ -1,11 +1,11 @@
 """Kernels of the threshold index: find for each value the thresholds of a source that fire.
 
-`offer_rows` has two methods. The tree search visits only blocks whose summary excludes the value and updates their
+`offer_values` has two methods. The tree search visits only blocks whose summary excludes the value and updates their
 summaries. The scan visits every interval without updating summaries, which is cheaper if many blocks have intervals
 that exclude the value. After some consecutive values for which the other method is cheaper, the method changes;
 changing to the tree recomputes all summaries, which costs about two scans.
 
-The arrays are those of `filters.kernels.intervals`. `places` and `fired` receive pairs: the index of a value and a
+The arrays are those of `filters.kernels.intervals`. `indexes` and `fired` receive pairs: the index of a value and a
 threshold that the value fires; `count` is the number of pairs.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from thinwire.codec.kernels.jit import compiled, part
 from thinwire.filters.kernels.intervals import BLOCK, build, descend, lowest_bit, mask_outside, summarise_block
 
-SUMMED, STREAK, NEXT, COMPARED, STATE_CELLS = range(5)
+SUMMARISED, STREAK, NEXT, COMPARED, STATE_CELLS = range(5)
 """cells of the `state` array: 1 if summaries are current, consecutive values for which the other method is cheaper,
 index of the next value, number of blocks compared; and the number of cells"""
 
@@ -25,27 +25,27 @@ HEAVY_SHARE = 4
 HEAVY_STREAK, LIGHT_STREAK = 4, 8
 """consecutive heavy values that end the tree search, and light values that end the scan"""
 
-_ALL = (1 << BLOCK) - 1
-"""mask of a block of which no interval contains the value"""
+_ALL_OUTSIDE = (1 << BLOCK) - 1
+"""mask of a block whose intervals all exclude the value"""
 
 
 @part
 def fire_all(
-    thresholds: Any, low: Any, high: Any, block: int, x: int, at: int, places: Any, fired: Any, count: int
+    thresholds: Any, low: Any, high: Any, block: int, x: int, at: int, indexes: Any, fired: Any, count: int
 ) -> int:
-    """`fire` for a block of which no interval contains x."""
+    """`fire` for a block whose intervals all exclude x."""
     for j in range(BLOCK):
         c = thresholds[block + j]
         low[block + j] = x - c
         high[block + j] = x + c
         fired[count + j] = c
-        places[count + j] = at
+        indexes[count + j] = at
     return count + BLOCK
 
 
 @part
 def fire(
-    thresholds: Any, low: Any, high: Any, block: int, mask: int, x: int, at: int, places: Any, fired: Any, count: int
+    thresholds: Any, low: Any, high: Any, block: int, mask: int, x: int, at: int, indexes: Any, fired: Any, count: int
 ) -> int:
     """Centre the intervals of the mask on x and write their thresholds; return the number of written pairs."""
     while mask:
@@ -55,7 +55,7 @@ def fire(
         low[i] = x - c
         high[i] = x + c
         fired[count] = c
-        places[count] = at
+        indexes[count] = at
         count += 1
     return count
 
@@ -79,8 +79,8 @@ def skip_inside(values: Any, at: int, low: int, high: int) -> int:
 
 
 @part
-def scan_rows(
-    values: Any, thresholds: Any, low: Any, high: Any, starts: Any, state: Any, places: Any, fired: Any, count: int
+def scan_values(
+    values: Any, thresholds: Any, low: Any, high: Any, starts: Any, state: Any, indexes: Any, fired: Any, count: int
 ) -> int:
     """Process values by the scan until the tree search is cheaper.
 
@@ -94,10 +94,10 @@ def scan_rows(
         for block in range(0, leaves, BLOCK):
             mask = mask_outside(low, high, block, x)
             hits += mask != 0
-            if mask == _ALL:
-                count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
+            if mask == _ALL_OUTSIDE:
+                count = fire_all(thresholds, low, high, block, x, at, indexes, fired, count)
             elif mask:
-                count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
+                count = fire(thresholds, low, high, block, mask, x, at, indexes, fired, count)
         streak = streak + 1 if hits < heavy else 0
         at += 1
     state[COMPARED] += (at - state[NEXT]) * (leaves // BLOCK)
@@ -106,7 +106,7 @@ def scan_rows(
 
 
 @part
-def visit_rows(
+def search_tree(
     values: Any,
     thresholds: Any,
     low: Any,
@@ -115,7 +115,7 @@ def visit_rows(
     found: Any,
     counts: Any,
     state: Any,
-    places: Any,
+    indexes: Any,
     fired: Any,
     count: int,
 ) -> int:
@@ -129,10 +129,10 @@ def visit_rows(
         for k in range(counts[1]):
             block = BLOCK * found[leaves + k]
             mask = mask_outside(low, high, block, x)
-            if mask == _ALL:
-                count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
+            if mask == _ALL_OUTSIDE:
+                count = fire_all(thresholds, low, high, block, x, at, indexes, fired, count)
             else:
-                count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
+                count = fire(thresholds, low, high, block, mask, x, at, indexes, fired, count)
         ascend(low, high, starts, found, counts)
         state[COMPARED] += counts.sum()
         streak = streak + 1 if counts[1] >= heavy else 0
@@ -142,7 +142,7 @@ def visit_rows(
 
 
 @compiled
-def offer_rows(
+def offer_values(
     values: Any,
     thresholds: Any,
     low: Any,
@@ -151,19 +151,19 @@ def offer_rows(
     found: Any,
     counts: Any,
     state: Any,
-    places: Any,
+    indexes: Any,
     fired: Any,
 ) -> int:
     """Process values from state[NEXT] while a value that fires all thresholds fits; return the number of pairs."""
     count = 0
     while state[NEXT] < len(values) and count + starts[1] <= len(fired):
-        if state[SUMMED]:
-            count = visit_rows(values, thresholds, low, high, starts, found, counts, state, places, fired, count)
+        if state[SUMMARISED]:
+            count = search_tree(values, thresholds, low, high, starts, found, counts, state, indexes, fired, count)
             if state[STREAK] == HEAVY_STREAK:
-                state[SUMMED] = state[STREAK] = 0
+                state[SUMMARISED] = state[STREAK] = 0
         else:
-            count = scan_rows(values, thresholds, low, high, starts, state, places, fired, count)
+            count = scan_values(values, thresholds, low, high, starts, state, indexes, fired, count)
             if state[STREAK] == LIGHT_STREAK:
                 build(low, high, starts)
-                state[SUMMED], state[STREAK] = 1, 0
+                state[SUMMARISED], state[STREAK] = 1, 0
     return count

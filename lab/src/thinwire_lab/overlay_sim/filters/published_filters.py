@@ -14,9 +14,10 @@ with `greedy`, and sometimes fewer.
 
 Cooperative (MCF, multi-level cooperative filters), in its correct form: each threshold has its own chain of filters.
 CooperativeMove centres an upper filter at an edge of the filter below if the value is near the edge, so that no value
-is lost between them. One upper filter over two thresholds has two edges, and one of the thresholds misses values. Here
-upper filters of equal radius are on one node and have a centre for every chain. Two levels then deliver exactly what
-`greedy` does on any stream; three or more do if consecutive values differ by at most the step.
+is lost between them. A shared upper filter has one centre, which cannot be at the edges of two lower filters, so one of
+the thresholds would miss values. Here upper filters of equal radius share a node but have a centre for every chain. Two
+levels then deliver exactly what `greedy` does on any stream; three or more do if consecutive values differ by at most
+the step.
 
 Offline optimum. The fewest deliveries within a threshold, given all values. A delivery of x serves up to the first
 value that differs from x by more than the threshold. The next delivery may be any value up to that point; the best one
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
+from thinwire_lab.overlay_sim.filters.filter_kernels import choose_deliveries, pass_chains, pass_tree, serves_until
 from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     Chain,
     base_for,
@@ -58,8 +59,8 @@ def global_optimum(values: Ticks, threshold: int) -> Ticks:
     ticks = checked_ticks(values)
     until = np.empty(ticks.size, dtype=np.int64)
     serves_until(ticks, checked_threshold(threshold), until)
-    places = np.empty(ticks.size, dtype=np.int64)
-    return places[: choose(until, places)].copy()
+    indexes = np.empty(ticks.size, dtype=np.int64)
+    return indexes[: choose_deliveries(until, indexes)].copy()
 
 
 _CELLS = 1 << 20
@@ -68,24 +69,24 @@ _CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Passage:
-    """Result of a scheme on a stream. Pairs of the index of a value and a threshold are in ascending order.
+    """Result of a scheme on a stream, as pairs of the index of a value and a threshold in ascending order.
 
-    places, thresholds: the deliveries
-    passed_at, passed: the filters that passed a value, as the threshold that each represents
+    indexes, thresholds: the deliveries
+    passed_indexes, passed_thresholds: values passed by a filter, with the threshold that the filter represents
     evaluations: number of filter evaluations
     """
 
-    places: Ticks
+    indexes: Ticks
     thresholds: Ticks
-    passed_at: Ticks
-    passed: Ticks
+    passed_indexes: Ticks
+    passed_thresholds: Ticks
     evaluations: int
 
 
-def _ordered(places: Ticks, filters: Ticks) -> tuple[Ticks, Ticks]:
+def _ordered(indexes: Ticks, filters: Ticks) -> tuple[Ticks, Ticks]:
     """Return pairs in ascending order."""
-    order = np.lexsort((filters, places))
-    return places[order], filters[order]
+    order = np.lexsort((filters, indexes))
+    return indexes[order], filters[order]
 
 
 def _pieces(values: Ticks, filters: int) -> Iterator[tuple[int, Ticks]]:
@@ -110,7 +111,7 @@ class Cost:
 def costs(values: Ticks, thresholds: Iterable[int]) -> list[Cost]:
     """Return the costs of SF, MFD, MCF and the index (SRI); all are centred at the first value.
 
-    MFD has the smallest base in which every threshold has three digits; MCF is decomposed for steps of one tick.
+    MFD has the smallest base in which every threshold has three digits; MCF expects streams with steps of one tick.
 
     >>> [(cost.scheme, cost.evaluations) for cost in costs(np.arange(9), [3, 7])]
     [('SF', 2.0), ('MFD', 1.75), ('MCF', 1.125), ('SRI', 0.25)]
@@ -121,11 +122,11 @@ def costs(values: Ticks, thresholds: Iterable[int]) -> list[Cost]:
     decomposed = Decomposed(digit_chains(distinct.tolist(), base), start).run(rest)
     cooperative = Cooperative(chosen_chains(distinct.tolist(), step=1).values(), start).run(rest)
     index = IntervalIndex(distinct, start)
-    fired = sum(places.size for places, _ in index.offer_batches(rest)) / events
+    fired = sum(indexes.size for indexes, _ in index.offer_batches(rest)) / events
     return [
         Cost("SF", float(distinct.size), fired),
-        Cost("MFD", decomposed.evaluations / events, decomposed.places.size / events),
-        Cost("MCF", cooperative.evaluations / events, cooperative.places.size / events),
+        Cost("MFD", decomposed.evaluations / events, decomposed.indexes.size / events),
+        Cost("MCF", cooperative.evaluations / events, cooperative.indexes.size / events),
         Cost("SRI", index.compared / events, fired),
     ]
 
@@ -133,14 +134,14 @@ def costs(values: Ticks, thresholds: Iterable[int]) -> list[Cost]:
 class Cooperative:
     """Chains of cooperative filters.
 
-    chains: radii of the filters of each threshold; the attribute is threshold -> radii, ascending
+    chains: threshold -> radii of its filters, in ascending order of thresholds
     first_level: distinct radii of the first filters
     centres: centres of the filters, one row per chain
 
     >>> scheme = Cooperative(chosen_chains([7, 11], step=1).values(), value=0)
     >>> scheme.chains, scheme.first_level
     ({7: (3, 4), 11: (3, 8)}, [3])
-    >>> scheme.run(-np.arange(1, 13)).places.tolist()
+    >>> scheme.run(-np.arange(1, 13)).indexes.tolist()
     [7, 11]
     """
 
@@ -161,16 +162,18 @@ class Cooperative:
         """
         ticks = checked_ticks(values, limit=SUM_LIMIT)
         parts = [self._piece(begin, piece) for begin, piece in _pieces(ticks, self._radii.size)]
-        at, rows, levels = (np.concatenate([part[side] for part in parts] or [self._depths[:0]]) for side in range(3))
+        at, rows, levels = (
+            np.concatenate([part[column] for part in parts] or [self._depths[:0]]) for column in range(3)
+        )
         passed, last = self.thresholds[rows], levels == self._depths[rows] - 1
         delivered = _ordered(at[last], passed[last])
         evaluations = ticks.size * len(self.first_level) + int(np.count_nonzero(~last))
         return Passage(*delivered, *_ordered(at, passed), evaluations)
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, Ticks]:
-        places, rows, levels = (np.empty(values.size * self._radii.size, dtype=np.int64) for _ in range(3))
-        count = pass_chains(values, self._radii, self._depths, self.centres, places, rows, levels)
-        return begin + places[:count], rows[:count], levels[:count]
+        indexes, rows, levels = (np.empty(values.size * self._radii.size, dtype=np.int64) for _ in range(3))
+        count = pass_chains(values, self._radii, self._depths, self.centres, indexes, rows, levels)
+        return begin + indexes[:count], rows[:count], levels[:count]
 
 
 class Decomposed:
@@ -199,19 +202,21 @@ class Decomposed:
         self._radii = np.array([path[-1] for path in nodes], dtype=np.int64)
         self._roots = np.flatnonzero(self.parents < 0)
         self._children = np.argsort(self.parents, kind="stable")[self._roots.size :]
-        self._first = np.searchsorted(self.parents[self._children], np.arange(len(nodes) + 1))
+        self._first_child = np.searchsorted(self.parents[self._children], np.arange(len(nodes) + 1))
 
     def run(self, values: Ticks) -> Passage:
         """Process all values in order."""
         ticks = checked_ticks(values)
         parts = [self._piece(begin, piece) for begin, piece in _pieces(ticks, self.filter_thresholds.size)]
-        at, nodes = (np.concatenate([self.filter_thresholds[:0], *(part[side] for part in parts)]) for side in (0, 1))
+        at, nodes = (
+            np.concatenate([self.filter_thresholds[:0], *(part[column] for part in parts)]) for column in (0, 1)
+        )
         subscribed, filter_thresholds = self._subscribed[nodes], self.filter_thresholds[nodes]
         deliveries = at[subscribed], filter_thresholds[subscribed]
         return Passage(*deliveries, at, filter_thresholds, sum(part[2] for part in parts))
 
     def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, int]:
-        places, passed = (np.empty(values.size * self.filter_thresholds.size, dtype=np.int64) for _ in range(2))
-        tree = self._radii, self.centres, self._roots, self._first, self._children
-        count, evaluations = pass_tree(values, *tree, places, passed)
-        return *_ordered(begin + places[:count], passed[:count]), evaluations
+        indexes, passed = (np.empty(values.size * self.filter_thresholds.size, dtype=np.int64) for _ in range(2))
+        tree = self._radii, self.centres, self._roots, self._first_child, self._children
+        count, evaluations = pass_tree(values, *tree, indexes, passed)
+        return *_ordered(begin + indexes[:count], passed[:count]), evaluations

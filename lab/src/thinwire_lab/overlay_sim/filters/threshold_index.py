@@ -12,7 +12,7 @@ import numpy as np
 
 from thinwire.filters.interval_table import level_starts
 from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build
-from thinwire_lab.overlay_sim.filters.interval_kernels import COMPARED, NEXT, STATE_CELLS, SUMMED, offer_rows
+from thinwire_lab.overlay_sim.filters.interval_kernels import COMPARED, NEXT, STATE_CELLS, SUMMARISED, offer_values
 from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_thresholds, checked_tick, checked_ticks
 
 BATCH_PAIRS = 1 << 16
@@ -48,7 +48,7 @@ class IntervalIndex:
         self._found = np.zeros(cells, dtype=np.int64)
         self._counts = np.zeros(self._starts.size, dtype=np.int64)
         self._state = np.zeros(STATE_CELLS, dtype=np.int64)
-        self._state[SUMMED] = 1
+        self._state[SUMMARISED] = 1
         self._indexes, self._fired = (np.empty(BATCH_PAIRS + leaves, dtype=np.int64) for _ in range(2))
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class IntervalIndex:
         while start < ticks.size:
             self._state[NEXT] = start
             arrays = self._padded, self._low, self._high, self._starts, self._found, self._counts, self._state
-            count = offer_rows(ticks, *arrays, self._indexes, self._fired)
+            count = offer_values(ticks, *arrays, self._indexes, self._fired)
             start = int(self._state[NEXT])
             if count:
                 yield self._indexes[:count].copy(), self._fired[:count].copy()

@@ -29,7 +29,7 @@ import numpy as np
 from thinwire.analysis.analysis_run import Cell, CellRunner
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Ring, hops, key_of, routes
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
+from thinwire_lab.overlay_sim.dissemination.cost_model import DEFAULT_MODEL
 from thinwire_lab.overlay_sim.dissemination.overlay_simulation import churn, simulate
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
@@ -89,7 +89,7 @@ class ConformanceScale:
 class ConformanceFigure:
     """A reproduced figure of the thesis.
 
-    shape: statement of the thesis about it
+    statement: statement of the thesis about it
     measures: label -> name in the results of a cell; one panel each
     axis: the varied parameter
     series: the curves
@@ -97,7 +97,7 @@ class ConformanceFigure:
 
     number: str
     what: str
-    shape: str
+    statement: str
     measures: Mapping[str, str]
     axis: str
     series: tuple[str, ...]
@@ -110,26 +110,27 @@ class ConformanceFigure:
         return [{**cell, **found} for cell, found in zip(grid, run(self.function, grid, _weight), strict=True)]
 
 
-def grown(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
-    """Describe each curve by its first, last and highest point, lowest end first.
+def describe_curves(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
+    """Describe each curve by its first, last and highest point, in order of the last.
 
     >>> figure = ConformanceFigure("0", "", "", {}, "nodes", ("SF", "MFD"), dict, lambda scale: [])
     >>> points = [(2.0, 1.0), (3.0, 2.0), (3.0, 1.0)]
-    >>> grown([{"SF cost": a, "MFD cost": b} for a, b in points], figure, "cost")
+    >>> describe_curves([{"SF cost": a, "MFD cost": b} for a, b in points], figure, "cost")
     'MFD 1 -> 1 (highest 2), SF 2 -> 3 (x1.50)'
     """
     curves = {
         name: [row[f"{name} {measure}"] for row in rows] for name in figure.series if f"{name} {measure}" in rows[0]
     }
-    return ", ".join(f"{name} {_course(of)}" for name, of in sorted(curves.items(), key=lambda pair: pair[1][-1]))
+    in_order = sorted(curves.items(), key=lambda pair: pair[1][-1])
+    return ", ".join(f"{name} {_describe_curve(points)}" for name, points in in_order)
 
 
-def _course(points: Sequence[float]) -> str:
+def _describe_curve(points: Sequence[float]) -> str:
     first, last, highest = points[0], points[-1], max(points)
-    course = f"{first:.3g} -> {last:.3g}"
+    text = f"{first:.3g} -> {last:.3g}"
     if highest > max(first, last):
-        return f"{course} (highest {highest:.3g})"
-    return f"{course} (x{last / first:.2f})" if first else course
+        return f"{text} (highest {highest:.3g})"
+    return f"{text} (x{last / first:.2f})" if first else text
 
 
 def _weight(cell: Cell) -> float:
@@ -159,7 +160,7 @@ def dissemination(
     streams = _streams(data, sources, seed, synthetic)
     found = simulate(nodes, streams, subscriptions, tuple(SCHEMES), seed)
     measures = {name: costs.document() for name, costs in found.items()}
-    return {f"{name} {measure}": value for name, of in measures.items() for measure, value in of.items()}
+    return {f"{name} {measure}": value for name, document in measures.items() for measure, value in document.items()}
 
 
 def churn_costs(
@@ -175,7 +176,7 @@ def churn_costs(
     streams = list(_streams(data, sources, seed, 0.0).values())
     found: dict[str, float] = {}
     for name in SCHEMES:
-        runs = [churn(nodes, of, subscriptions, share, name, copies, seed + k) for k, of in enumerate(streams)]
+        runs = [churn(nodes, values, subscriptions, share, name, copies, seed + k) for k, values in enumerate(streams)]
         documents = [run.document() for run in runs]
         found |= {f"{name} {measure}": float(np.mean([d[measure] for d in documents])) for measure in documents[0]}
     return found
@@ -187,7 +188,7 @@ def _streams(data: str | None, sources: int, seed: int, synthetic: float) -> Str
     streams = {name: scaled(cents, SIGMA) for name, cents in bars(data, sources, seed).items()}
     replaced = list(streams)[len(streams) - round(synthetic * len(streams)) :]
     for number, name in enumerate(replaced):
-        streams[name] = attack(len(streams[name]), seed + number, PINNED.steepness, PINNED.largest)
+        streams[name] = attack(len(streams[name]), seed + number, DEFAULT_MODEL.steepness, DEFAULT_MODEL.largest)
     return streams
 
 
@@ -215,35 +216,35 @@ def composite(
     """Return the costs of conjunctions of `dimension` sources per subscription and minute, under every scheme."""
     values = _values(data, sources, seed)
     before = max(2, int(TRAINING * len(values)))
-    subscribed = draw(change_rates(values[:before]), dimension, subscriptions, seed, PINNED.largest)
+    subscribed = draw(change_rates(values[:before]), dimension, subscriptions, seed, DEFAULT_MODEL.largest)
     layout, rng = _layout(nodes, values.shape[1], seed), np.random.default_rng([seed, nodes, dimension])
     width = layout.segments.shape[1]
     homes = rng.integers(0, nodes, subscriptions)
     stored = layout.segments[subscribed.sources[:, 0], np.arange(subscriptions) % width]
-    onward = float(hops(layout.ring, stored, homes).mean())
+    delivery_hops = float(hops(layout.ring, stored, homes).mean())
     found = {"any subscription": float(hops(layout.ring, homes, stored).mean())}
-    inward = float(hops(layout.ring, layout.publishers[:, None], layout.segments).mean())
-    between = _between(layout, rng)
+    publish_hops = float(hops(layout.ring, layout.publishers[:, None], layout.segments).mean())
+    segment_hops = _segment_hops(layout, rng)
     for name in COMPOSITE_SCHEMES:
-        costs = _costs(values[before:], subscribed, name, between, width, layout.multicast)
-        delivery = costs["fired"] * onward
+        costs = _costs(values[before:], subscribed, name, segment_hops, width, layout.multicast)
+        delivery = costs["fired"] * delivery_hops
         found |= {f"{name} {measure}": costs[measure] for measure in ("requests", "maintenance")}
         found |= {f"{name} delivery": delivery, f"{name} total": costs["maintenance"] + delivery}
-        found[f"{name} latency"] = inward + costs["waited"] + onward
+        found[f"{name} latency"] = publish_hops + costs["latency"] + delivery_hops
     return found
 
 
 def _costs(
-    values: Ticks, subscribed: Conjunctions, name: str, between: Ticks, width: int, multicast: int
+    values: Ticks, subscribed: Conjunctions, name: str, segment_hops: Ticks, width: int, multicast: int
 ) -> dict[str, float]:
-    costs = conjunction_costs(values, subscribed, COMPOSITE_SCHEMES[name], between, width)
+    costs = conjunction_costs(values, subscribed, COMPOSITE_SCHEMES[name], segment_hops, width)
     share = 1 / (costs.subscriptions * costs.ticks)
     requests = costs.distinct_messages * share
     return {
         "requests": requests,
         "maintenance": requests + multicast / costs.subscriptions,
         "fired": costs.fired * share,
-        "waited": costs.latency,
+        "latency": costs.latency,
     }
 
 
@@ -252,21 +253,21 @@ def _values(data: str | None, sources: int, seed: int) -> Ticks:
     """Return values with one column per source and one row per minute; sources have ten volatilities in turn."""
     cents = list(bars(data, sources, seed).values())
     length = min(map(len, cents))
-    columns = [scaled(of[:length], float(VOLATILITIES[k % len(VOLATILITIES)])) for k, of in enumerate(cents)]
+    columns = [scaled(bar[:length], float(VOLATILITIES[k % len(VOLATILITIES)])) for k, bar in enumerate(cents)]
     return np.stack(columns, axis=1)
 
 
 def _layout(nodes: int, sources: int, seed: int) -> _Layout:
-    ring = Ring.random(nodes, seed, PINNED.bits)
+    ring = Ring.random(nodes, seed, DEFAULT_MODEL.bits)
     firsts = np.array([ring.successor(key_of(f"source {k}", ring.bits)) for k in range(sources)])
-    segments = (firsts[:, None] + np.arange(min(PINNED.processors, nodes))) % nodes
+    segments = (firsts[:, None] + np.arange(min(DEFAULT_MODEL.processors, nodes))) % nodes
     publishers = np.random.default_rng([seed, nodes]).integers(0, nodes, sources)
     pairs = zip(publishers.tolist(), segments.tolist(), strict=True)
     multicast = sum(len(np.unique(routes(ring, [start], segment).nodes)) for start, segment in pairs)
     return _Layout(ring, segments, publishers, multicast)
 
 
-def _between(layout: _Layout, rng: np.random.Generator) -> Ticks:
+def _segment_hops(layout: _Layout, rng: np.random.Generator) -> Ticks:
     """Return hops from a node of each segment to a node of each other one."""
     count, width = layout.segments.shape
     senders = layout.segments[np.arange(count)[:, None], rng.integers(0, width, (count, count))]

@@ -13,13 +13,13 @@ from textwrap import fill
 from typing import Any
 
 from thinwire.analysis.analysis_run import Cell
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED
+from thinwire_lab.overlay_sim.dissemination.cost_model import DEFAULT_MODEL
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as COMPOSITE_SCHEMES
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, composite
 from thinwire_lab.reproduce.experiment import select
-from thinwire_lab.reproduce.figure_plots import save, sheet
+from thinwire_lab.reproduce.figure_plots import make_figure, save
 
 NAME = "conformance"
 PAPER = "L. Chen: Conformance Preserving Data Dissemination for Large-Scale Peer to Peer Systems, dissertation, 2011"
@@ -31,13 +31,13 @@ MODERATE = 0.2
 DIMENSIONS = (2, 3, 4, 5)
 
 
-def chosen(figure: str | None) -> list[ConformanceFigure]:
+def select_figures(figure: str | None) -> list[ConformanceFigure]:
     """Return one figure, or all."""
     return list(select({}, FIGURES, None, figure).values())
 
 
 def _thresholds(scale: ConformanceScale) -> list[Cell]:
-    return [{"threshold": c, **scale.common} for c in range(1, PINNED.largest + 1)]
+    return [{"threshold": c, **scale.common} for c in range(1, DEFAULT_MODEL.largest + 1)]
 
 
 def _networks(scale: ConformanceScale) -> list[Cell]:
@@ -174,7 +174,7 @@ def draw(figure: ConformanceFigure, rows: Rows, folder: Path) -> list[Path]:
     """Plot a figure as PNG and SVG."""
     panels = len(figure.measures)
     title = fill(f"{figure.what} (figure {figure.number})", 70)
-    sheet_, axes = sheet(title, width=4.6 * panels + 1.0, panels=panels)
+    plot, axes = make_figure(title, width=4.6 * panels + 1.0, panels=panels)
     panes = [axes] if panels == 1 else axes
     for panel, (label, measure) in zip(panes, figure.measures.items(), strict=True):
         _curves(panel, figure, rows, measure)
@@ -182,7 +182,7 @@ def draw(figure: ConformanceFigure, rows: Rows, folder: Path) -> list[Path]:
         panel.set_xlabel(figure.axis)
         panel.set_ylim(bottom=0)
     panes[0].legend(frameon=False, fontsize=9)
-    return save(sheet_, folder / f"figure-{figure.number}")
+    return save(plot, folder / f"figure-{figure.number}")
 
 
 def _curves(axes: Any, figure: ConformanceFigure, rows: Rows, measure: str) -> None:

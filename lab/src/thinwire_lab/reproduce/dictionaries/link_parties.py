@@ -43,7 +43,7 @@ DICTIONARY = 16_384
 
 @dataclass(frozen=True)
 class Load:
-    """Messages of one method.
+    """Sizes and processor time of messages that are packed with one method.
 
     sizes: bytes of each message; pack, unpack: processor seconds per message
     """
@@ -91,34 +91,34 @@ def codecs(training: Sequence[bytes]) -> dict[str, Codec]:
 
 def measure_load(codec: Codec, messages: Sequence[bytes]) -> Load:
     """Return the sizes of messages with a codec, and the processor time per message on this machine."""
-    begun = time.process_time()
+    started = time.process_time()
     packed = [codec.pack(message) for message in messages]
     packed_at = time.process_time()
     for message, small in zip(messages, packed, strict=True):
         codec.unpack(small, len(message))
     ended = time.process_time()
     each = 1 / len(messages)
-    return Load(tuple(map(len, packed)), (packed_at - begun) * each, (ended - packed_at) * each)
+    return Load(tuple(map(len, packed)), (packed_at - started) * each, (ended - packed_at) * each)
 
 
 @dataclass(frozen=True)
 class MessageOverhead:
     """Overhead of a message in bytes and seconds.
 
-    published, delivered: bytes around the payload on the sender's and on a receiver's link
-    stored: bytes of the acknowledgement to the sender
-    acknowledged: bytes of a receiver's acknowledgement, one for every `window // 4` messages
-    pack, unpack: seconds of the sender and of a receiver
-    store: seconds of the relay
+    publish_bytes, deliver_bytes: bytes around the payload on the sender's and on a receiver's link
+    store_ack_bytes: bytes of the acknowledgement to the sender
+    receive_ack_bytes: bytes of a receiver's acknowledgement, one for every `window // 4` messages
+    pack_seconds, unpack_seconds: seconds of the sender and of a receiver
+    store_seconds: seconds of the relay
     """
 
-    published: int = 0
-    stored: int = 0
-    delivered: int = 0
-    acknowledged: int = 0
-    pack: float = 0.0
-    unpack: float = 0.0
-    store: float = 0.0
+    publish_bytes: int = 0
+    store_ack_bytes: int = 0
+    deliver_bytes: int = 0
+    receive_ack_bytes: int = 0
+    pack_seconds: float = 0.0
+    unpack_seconds: float = 0.0
+    store_seconds: float = 0.0
 
 
 class Relay:
@@ -129,15 +129,15 @@ class Relay:
         self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
-    def receive(self, sender: LinkSender, size: int, begun: float) -> None:
-        """Receive a message."""
-        stored = self._station.work(self.overhead.store, self.scheduler.now)
-        self.scheduler.at(stored, self._deliver, sender, size, begun)
+    def receive(self, sender: LinkSender, size: int, started: float) -> None:
+        """Receive a message that the sender started to pack at `started`."""
+        stored = self._station.work(self.overhead.store_seconds, self.scheduler.now)
+        self.scheduler.at(stored, self._deliver, sender, size, started)
 
-    def _deliver(self, sender: LinkSender, size: int, begun: float) -> None:
-        sender.acknowledge(begun)
+    def _deliver(self, sender: LinkSender, size: int, started: float) -> None:
+        sender.acknowledge(started)
         for receiver in self.receivers:
-            receiver.offer(size, begun)
+            receiver.enqueue(size, started)
 
 
 class LinkSender:
@@ -176,9 +176,11 @@ class LinkSender:
         self._start = self._scheduler.now
         self._resume()
 
-    def acknowledge(self, begun: float) -> None:
-        """Send the acknowledgement of a message that was started at `begun`."""
-        self._scheduler.at(self._down.send(self._relay.overhead.stored, self._scheduler.now), self._acknowledged, begun)
+    def acknowledge(self, started: float) -> None:
+        """Send the acknowledgement of a message that this sender started to pack at `started`."""
+        self._scheduler.at(
+            self._down.send(self._relay.overhead.store_ack_bytes, self._scheduler.now), self._acknowledged, started
+        )
 
     def _resume(self) -> None:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
@@ -188,11 +190,13 @@ class LinkSender:
                 return
             self._send(due if self.pace else self._scheduler.now)
 
-    def _send(self, begun: float) -> None:
+    def _send(self, started: float) -> None:
         size, overhead = self._sizes[self._sent], self._relay.overhead
         self._sent += 1
-        packed = self._processor.work(overhead.pack, self._scheduler.now)
-        self._scheduler.at(self._up.send(size + overhead.published, packed), self._relay.receive, self, size, begun)
+        packed = self._processor.work(overhead.pack_seconds, self._scheduler.now)
+        self._scheduler.at(
+            self._up.send(size + overhead.publish_bytes, packed), self._relay.receive, self, size, started
+        )
 
     def _wake_at(self, due: float) -> None:
         if not self._is_scheduled:
@@ -203,9 +207,9 @@ class LinkSender:
         self._is_scheduled = False
         self._resume()
 
-    def _acknowledged(self, begun: float) -> None:
+    def _acknowledged(self, started: float) -> None:
         self.finished = self._scheduler.now
-        self.latencies.append(self.finished - begun)
+        self.latencies.append(self.finished - started)
         self._resume()
 
 
@@ -231,25 +235,27 @@ class LinkReceiver:
         self._unacknowledged = self._unpacked = 0
         relay.receivers.append(self)
 
-    def offer(self, size: int, begun: float) -> None:
+    def enqueue(self, size: int, started: float) -> None:
         """Queue a message of the relay for this receiver."""
-        self._waiting.append((size, begun))
+        self._waiting.append((size, started))
         self._send_waiting()
 
     def _send_waiting(self) -> None:
         while self._waiting and self._unacknowledged < self.window:
-            size, begun = self._waiting.popleft()
+            size, started = self._waiting.popleft()
             self._unacknowledged += 1
             self._scheduler.at(
-                self._down.send(size + self._overhead.delivered, self._scheduler.now), self._arrived, begun
+                self._down.send(size + self._overhead.deliver_bytes, self._scheduler.now), self._arrived, started
             )
 
-    def _arrived(self, begun: float) -> None:
-        self.finished = self._processor.work(self._overhead.unpack, self._scheduler.now)
-        self.latencies.append(self.finished - begun)
+    def _arrived(self, started: float) -> None:
+        self.finished = self._processor.work(self._overhead.unpack_seconds, self._scheduler.now)
+        self.latencies.append(self.finished - started)
         self._unpacked += 1
         if self._unpacked >= max(1, self.window // 4):
-            self._scheduler.at(self._up.send(self._overhead.acknowledged, self.finished), self._release, self._unpacked)
+            self._scheduler.at(
+                self._up.send(self._overhead.receive_ack_bytes, self.finished), self._release, self._unpacked
+            )
             self._unpacked = 0
 
     def _release(self, messages: int) -> None:

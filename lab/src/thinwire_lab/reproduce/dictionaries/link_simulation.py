@@ -166,13 +166,13 @@ def message_overhead(load: Load, store: float = 0.0) -> MessageOverhead:
     traffic = _BROKER.traffic(subject(0, 0), payload)
     acknowledgement = len(f"PUB $JS.ACK.{LOG}.{_NAME}.1.1000.1000.0.0 0\r\n\r\n")
     return MessageOverhead(
-        published=traffic.published - payload,
-        stored=traffic.stored,
-        delivered=traffic.delivered - payload,
-        acknowledged=acknowledgement,
-        pack=load.pack,
-        unpack=load.unpack,
-        store=store,
+        publish_bytes=traffic.published - payload,
+        store_ack_bytes=traffic.stored,
+        deliver_bytes=traffic.delivered - payload,
+        receive_ack_bytes=acknowledgement,
+        pack_seconds=load.pack,
+        unpack_seconds=load.unpack,
+        store_seconds=store,
     )
 
 

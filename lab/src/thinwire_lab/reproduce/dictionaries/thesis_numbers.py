@@ -2,13 +2,13 @@
 
 The values are in the CSV files of this package; an empty cell is a value that cannot be read in the thesis.
 
-- `thesis_streams.csv`: tables of single streams, with the number of the table before the name of each column. `similar`
-  are our streams that are similar; streams of the thesis without one are left out.
+- `thesis_streams.csv`: tables of single streams, with the number of the table before the name of each column.
+  `similar` lists similar streams of ours; streams of the thesis without a similar one are omitted.
 - `thesis_policies.csv`: bytes saved in per cent by policy and messages in a batch, for single streams with one
   publisher, and the means over all 20 streams of the thesis with 1, 1,000 and 10,000 publishers.
 - `thesis_speedups.csv`: speed-ups with Predict, measured on Apache Pulsar with 20,000 tweets and 50 ms one-way delay,
-  by publishers and, in the columns, subscribers (figures 5.5.3 and 5.5.4, appendix C). The maps for 64, 128 and 512
-  kbit, and most of those for publishers, cannot be read; other empty cells are runs that timed out.
+  by publishers and, in the columns, subscribers (figures 5.5.3 and 5.5.4, appendix C). The heat maps for 64, 128
+  and 512 kbit, and most of those for publishers, cannot be read; other empty cells are runs that timed out.
 
 >>> POLICY_TABLES["B.1.1"].batch, POLICY_TABLES["B.1.1"].saved["predict"]["DEBS json"], MEANS[1]["predict"]
 (5, 84.4, (76.1, 72.0, 44.2))
@@ -50,15 +50,18 @@ def _stream_table(number: str) -> dict[str, dict[str, float]]:
 
 
 TABLE_4_3_1 = _stream_table("4.3.1")
-"""mean size, the best history, life and multiplier, overhead per message, sizes, and bytes saved in %"""
+"""mean message size; settings of the best dictionary (`history`, `life`, `multiplier`); overhead per message; sizes and
+bytes saved in % with deflate and with the dictionary"""
 TABLE_4_3_2 = _stream_table("4.3.2")
 """bytes saved in % by Adaptive; the other columns of the table are those of 4.3.1"""
 TABLE_5_4_2 = _stream_table("5.4.2")
-"""mean NSim and its standard deviation"""
+"""mean and standard deviation of NSim, the similarity of messages (`dictionary_measures`), in %"""
 TABLE_5_4_3 = _stream_table("5.4.3")
-"""dictionaries of Predict in a million messages (GitHub: 126,245), and its mean error in % of a lifetime"""
+"""number of dictionaries that Predict creates in a million messages (GitHub has 126,245), and the mean error of the
+predicted lifetime in %"""
 TABLE_6_2_1 = _stream_table("6.2.1")
-"""mean bytes plain, deflated and with the first dictionary; first and last BR; range of BR; kB of the dictionary"""
+"""mean bytes of a message, plain, deflated and with the first dictionary; first value, last value and range of BR
+(bytes saved in %); size of the dictionary in kB"""
 
 TABLE_5_2_1 = {
     1.0: (97.8, 19.4),
@@ -72,7 +75,7 @@ TABLE_5_2_1 = {
     55.0: (74.6, 10.2),
     91.0: (65.7, 10.3),
 }
-"""mean share of the dictionary in use and of a message that repeats itself, in %, by multiplier"""
+"""mean dictionary usage and internal usage (`dictionary_measures`) in %, by multiplier"""
 
 
 class PolicyTable(NamedTuple):
@@ -87,7 +90,7 @@ class PolicyTable(NamedTuple):
     means: dict[str, tuple[float, ...]]
 
 
-_MEANS = ("1:1", "1,000:1", "10,000:1")
+_MEAN_COLUMNS = ("1:1", "1,000:1", "10,000:1")
 
 
 def _policy_tables() -> dict[str, PolicyTable]:
@@ -95,8 +98,8 @@ def _policy_tables() -> dict[str, PolicyTable]:
     for row in _read("thesis_policies.csv"):
         table = tables.setdefault(row.pop("table"), PolicyTable(int(row.pop("batch")), {}, {}))
         policy, values = row.pop("policy"), _numbers(row)
-        if _MEANS[0] in values:
-            table.means[policy] = tuple(values.pop(column) for column in _MEANS)
+        if _MEAN_COLUMNS[0] in values:
+            table.means[policy] = tuple(values.pop(column) for column in _MEAN_COLUMNS)
         table.saved[policy] = values
     return tables
 

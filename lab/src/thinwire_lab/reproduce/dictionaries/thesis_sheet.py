@@ -14,7 +14,7 @@ from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, M
 from thinwire_lab.reproduce.dictionaries.policy_cells import available_streams, run_cell, weight
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import THESIS_STREAMS
-from thinwire_lab.reproduce.figure_plots import save, sheet
+from thinwire_lab.reproduce.figure_plots import make_figure, save
 
 Lifetimes = list[tuple[float, float]]
 """expected and actual lifetime of each dictionary, in messages"""
@@ -106,7 +106,7 @@ def bars(stem: Path, title: str, names: Sequence[str], series: Mapping[str, Sequ
 
 def _panel(title: str, axes: tuple[str, str]) -> tuple[Any, Any]:
     """Return an empty figure with one panel and labelled axes."""
-    figure, panel = sheet(title, width=9.0, height=4.6)
+    figure, panel = make_figure(title, width=9.0, height=4.6)
     panel.set_xlabel(axes[0])
     panel.set_ylabel(axes[1])
     return figure, panel

@@ -165,7 +165,7 @@ def _calibration(found: Calibration) -> Sheet:
     fitted = f"speed {host.speed:.3g}, contention {host.contention:.3g}, {1000 * host.overhead:.3g} ms overhead"
     rows = [
         (name, close.runs, close.topics, close.fit, 100 * close.off, 100 * close.worst)
-        for name, close in (("fitted to", found.seen), ("held out", found.fresh))
+        for name, close in (("fitted to", found.train_error), ("held out", found.test_error))
         if close is not None
     ]
     columns = ("runs", "count", "topics", "R2(log)", "mean error %", "largest error %")
@@ -329,10 +329,10 @@ FIGURES: dict[str, tuple[Maker, ...]] = {
 }
 
 
-def chosen(table: str | None = None, figure: str | None = None) -> dict[str, tuple[Maker, ...]]:
+def select_items(table: str | None = None, figure: str | None = None) -> dict[str, tuple[Maker, ...]]:
     """Return the selected items by name; all figures without a selection. Table I is part of figure 2.
 
-    >>> list(chosen(table="I")), list(chosen(figure="3")), len(chosen())
+    >>> list(select_items(table="I")), list(select_items(figure="3")), len(select_items())
     (['table I'], ['figure 3'], 4)
     """
     return select(TABLES if table is not None else {}, FIGURES, table, figure)

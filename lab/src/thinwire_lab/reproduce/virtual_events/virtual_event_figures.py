@@ -124,7 +124,7 @@ async def _run(kind: str, seconds: float, rate: float) -> Run:
         kind,
         feed="building",
         publishers=1,
-        readers=1,
+        subscriber_processes=1,
         connections=1,
         linger=LINGER,
         tolerance=TOLERANCE,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.assignment.assignment_kernels import count_events, count_useful, fill_nearest
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 Positions = NDArray[np.int32]
 Words = NDArray[np.uint64]
@@ -29,11 +29,11 @@ class EventSample(NamedTuple):
     """A sample of events, sorted along each axis.
 
     ordered: coordinates of the events by axis, ascending
-    until: set of the events before each position, by axis
+    events_before: set of the events before each position, by axis
     """
 
     ordered: Floats
-    until: Words
+    events_before: Words
 
     @classmethod
     def of(cls, events: Floats) -> EventSample:
@@ -42,12 +42,14 @@ class EventSample(NamedTuple):
         if count > MAX_EVENTS:
             raise ConfigError("the sample of events must be smaller", events=count, limit=MAX_EVENTS)
         order = np.argsort(events, axis=0, kind="stable")
-        until = np.zeros((axes, count + 1, -(-count // 64)), dtype=np.uint64)
+        events_before = np.zeros((axes, count + 1, -(-count // 64)), dtype=np.uint64)
         for axis in range(axes):
             positions = np.arange(count)
-            until[axis, positions + 1, order[:, axis] // 64] = np.uint64(1) << (order[:, axis] % 64).astype(np.uint64)
-            np.bitwise_or.accumulate(until[axis], axis=0, out=until[axis])
-        return cls(np.ascontiguousarray(np.take_along_axis(events, order, axis=0).T), until)
+            events_before[axis, positions + 1, order[:, axis] // 64] = np.uint64(1) << (order[:, axis] % 64).astype(
+                np.uint64
+            )
+            np.bitwise_or.accumulate(events_before[axis], axis=0, out=events_before[axis])
+        return cls(np.ascontiguousarray(np.take_along_axis(events, order, axis=0).T), events_before)
 
     def ranges(self, low: Floats, high: Floats) -> tuple[Positions, Positions]:
         """Return the position of the first event of each rectangle, and the position after the last one, by axis."""
@@ -71,7 +73,7 @@ class GroupDemands(NamedTuple):
     low: Floats
     high: Floats
     weight: Floats
-    nearest: Rows
+    nearest: Ints
     distance: Floats
     centres: Floats
     brokers: Floats
@@ -91,14 +93,14 @@ class GroupDemands(NamedTuple):
         return float(self.distance[order][np.searchsorted(ends, 0.9 * ends[-1])])
 
 
-def nearest_brokers(locations: Floats, brokers: Floats) -> tuple[Rows, Floats]:
+def nearest_brokers(locations: Floats, brokers: Floats) -> tuple[Ints, Floats]:
     """Return the nearest broker of each location, and the latency to it."""
     brokers_of, distance = np.empty(len(locations), dtype=np.int64), np.empty(len(locations))
     fill_nearest(np.ascontiguousarray(locations), np.ascontiguousarray(brokers), brokers_of, distance)
     return brokers_of, distance
 
 
-def group_keys(low: Floats, high: Floats, nearest: Rows) -> NDArray[np.void]:
+def group_keys(low: Floats, high: Floats, nearest: Ints) -> NDArray[np.void]:
     """Return sortable keys of groups, as bytes: rectangle and nearest broker."""
     both = np.hstack([low, high, nearest[:, None].astype(np.float64)]) + 0.0  # -0.0 becomes 0.0
     return np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
@@ -138,30 +140,30 @@ class BrokerLoad(NamedTuple):
         return AssignmentCosts(self.delivered, self.wasted, p50, p90, p99, self.heaviest)
 
 
-def broker_load(groups: GroupDemands, chosen: Rows) -> BrokerLoad:
+def broker_load(groups: GroupDemands, chosen: Ints) -> BrokerLoad:
     """Return the load of brokers when each group is assigned to the broker in `chosen`."""
     brokers, events = len(groups.brokers), len(groups.events)
-    sets = EventSample.of(groups.events)
-    begin, end = sets.ranges(groups.low, groups.high)
-    needed = np.zeros((brokers, sets.until.shape[2]), dtype=np.uint64)
-    useful = count_useful(sets.until, begin, end, chosen, needed) / events
-    boxes = zip(*super_interests(sets, brokers, chosen, begin, end), strict=True)
-    delivered = sum(int(count_events(sets.until, low, high)) for low, high in boxes) / events
+    sample = EventSample.of(groups.events)
+    begin, end = sample.ranges(groups.low, groups.high)
+    needed = np.zeros((brokers, sample.events_before.shape[2]), dtype=np.uint64)
+    useful = count_useful(sample.events_before, begin, end, chosen, needed) / events
+    boxes = zip(*super_interests(sample, brokers, chosen, begin, end), strict=True)
+    delivered = sum(int(count_events(sample.events_before, low, high)) for low, high in boxes) / events
     loads = np.bincount(chosen, groups.weight, minlength=brokers)
     return BrokerLoad(delivered, delivered - useful, float(loads.max() / loads.mean()))
 
 
 def super_interests(
-    sets: EventSample, brokers: int, chosen: Rows, begin: Positions, end: Positions
+    sample: EventSample, brokers: int, chosen: Ints, begin: Positions, end: Positions
 ) -> tuple[Positions, Positions]:
     """Return the begin and the end of the super-interest of each broker."""
-    begins, ends = empty_super_interests(sets, brokers)
+    begins, ends = empty_super_interests(sample, brokers)
     np.minimum.at(begins, chosen, begin)
     np.maximum.at(ends, chosen, end)
     return begins, ends
 
 
-def empty_super_interests(sets: EventSample, brokers: int) -> tuple[Positions, Positions]:
+def empty_super_interests(sample: EventSample, brokers: int) -> tuple[Positions, Positions]:
     """Return the super-interests of brokers without groups."""
-    axes, events = sets.ordered.shape
+    axes, events = sample.ordered.shape
     return np.full((brokers, axes), events, dtype=np.int32), np.zeros((brokers, axes), dtype=np.int32)

@@ -1,7 +1,7 @@
 """Kernels of assignment: sequential assignment of groups to brokers, and counts of delivered and useful events.
 
-Boxes are ranges of positions in a sample of events (`EventSample`). The box of a broker without groups is empty: it
-begins after the last event and ends before the first.
+Boxes are ranges of positions in a sample of events, whose bit sets are `EventSample.events_before`. The box of a broker
+without groups is empty: it begins after the last event and ends before the first.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ def count_bits(word: Any) -> Any:
 
 
 @compiled
-def box_events(until: Any, begin: Any, end: Any, word: int) -> Any:
+def box_events(events_before: Any, begin: Any, end: Any, word: int) -> Any:
     """Return the events of a box among the 64 of a word."""
-    events = until[0, end[0], word] ^ until[0, begin[0], word]
-    for axis in range(1, until.shape[0]):
-        events &= until[axis, end[axis], word] ^ until[axis, begin[axis], word]
+    events = events_before[0, end[0], word] ^ events_before[0, begin[0], word]
+    for axis in range(1, events_before.shape[0]):
+        events &= events_before[axis, end[axis], word] ^ events_before[axis, begin[axis], word]
     return events
 
 
 @compiled
-def count_events(until: Any, begin: Any, end: Any) -> int:
+def count_events(events_before: Any, begin: Any, end: Any) -> int:
     """Return the number of events in a box."""
     for axis in range(begin.size):
         if end[axis] <= begin[axis]:
             return 0
     count = 0
-    for word in range(until.shape[2]):
-        count += count_bits(box_events(until, begin, end, word))
+    for word in range(events_before.shape[2]):
+        count += count_bits(box_events(events_before, begin, end, word))
     return count
 
 
@@ -54,7 +54,7 @@ def covers(begins: Any, ends: Any, broker: int, begin: Any, end: Any) -> bool:
 
 @compiled
 def find_cheapest(
-    until: Any,
+    events_before: Any,
     begin: Any,
     end: Any,
     distances: Any,
@@ -78,7 +78,7 @@ def find_cheapest(
                 for axis in range(begin.size):
                     low[axis] = min(begins[broker, axis], begin[axis])
                     high[axis] = max(ends[broker, axis], end[axis])
-                cost += count_events(until, low, high) - delivered[broker]
+                cost += count_events(events_before, low, high) - delivered[broker]
             elif not covers(begins, ends, broker, begin, end):
                 continue
             if cost < least:
@@ -119,7 +119,7 @@ def fill_nearest(locations: Any, brokers: Any, nearest: Any, distance: Any) -> N
 @compiled
 def assign_groups(
     order: Any,
-    until: Any,
+    events_before: Any,
     begin: Any,
     end: Any,
     weight: Any,
@@ -135,17 +135,26 @@ def assign_groups(
     """Assign each group, in this order, to the broker within the limits whose super-interest grows least.
 
     limits: maximum latency of each group; capacity: remaining capacity of each broker, reduced by this function
-    price: value of a millisecond of latency in events
+    price: number of events that may be wasted to save a millisecond of latency
     begins, ends: super-interests, extended by this function; chosen: receives the broker of each group
     """
     distances, delivered = np.empty(brokers.shape[0]), np.empty(brokers.shape[0], dtype=np.int64)
     for broker in range(delivered.size):
-        delivered[broker] = count_events(until, begins[broker], ends[broker])
+        delivered[broker] = count_events(events_before, begins[broker], ends[broker])
     for group in order:
         fill_distances(centres[group], brokers, distances)
         has_capacity = capacity >= weight[group]
         best = find_cheapest(
-            until, begin[group], end[group], distances, limits[group], has_capacity, price, begins, ends, delivered
+            events_before,
+            begin[group],
+            end[group],
+            distances,
+            limits[group],
+            has_capacity,
+            price,
+            begins,
+            ends,
+            delivered,
         )
         if best < 0:
             best = find_closest(distances, has_capacity)
@@ -154,16 +163,16 @@ def assign_groups(
         for axis in range(begin.shape[1]):
             begins[best, axis] = min(begins[best, axis], begin[group, axis])
             ends[best, axis] = max(ends[best, axis], end[group, axis])
-        delivered[best] = count_events(until, begins[best], ends[best])
+        delivered[best] = count_events(events_before, begins[best], ends[best])
 
 
 @compiled
-def count_useful(until: Any, begin: Any, end: Any, chosen: Any, needed: Any) -> int:
+def count_useful(events_before: Any, begin: Any, end: Any, chosen: Any, needed: Any) -> int:
     """Return the number of deliveries that match a group of the broker. `needed` receives the set of each broker."""
     for group in range(begin.shape[0]):
-        if count_events(until, begin[group], end[group]):
-            for word in range(until.shape[2]):
-                needed[chosen[group], word] |= box_events(until, begin[group], end[group], word)
+        if count_events(events_before, begin[group], end[group]):
+            for word in range(events_before.shape[2]):
+                needed[chosen[group], word] |= box_events(events_before, begin[group], end[group], word)
     count = 0
     for broker in range(needed.shape[0]):
         for word in range(needed.shape[1]):
@@ -173,7 +182,7 @@ def count_useful(until: Any, begin: Any, end: Any, chosen: Any, needed: Any) -> 
 
 @compiled
 def sum_distances(chosen: Any, weight: Any, centres: Any, brokers: Any, total: Any) -> None:
-    """Add up the distances of the groups of each broker from each broker."""
+    """Add to `total[b, c]` the distances of the groups of broker b from broker c."""
     distances = np.empty(brokers.shape[0])
     for group in range(chosen.size):
         fill_distances(centres[group], brokers, distances)
@@ -183,8 +192,10 @@ def sum_distances(chosen: Any, weight: Any, centres: Any, brokers: Any, total: A
 
 @compiled
 def swap_brokers(total: Any, broker_of: Any) -> None:
-    """Exchange the brokers of pairs as long as the sum of their costs falls; `total` has the costs of each broker for
-    each other."""
+    """Exchange the brokers of pairs of groups in `broker_of` as long as the sum of their costs falls.
+
+    total: result of `sum_distances`
+    """
     has_changed = True
     while has_changed:
         has_changed = False

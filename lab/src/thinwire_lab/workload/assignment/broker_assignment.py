@@ -2,8 +2,8 @@
 
 By proximity: each subscriber gets the nearest broker. The super-interest of a broker, the box around all of its
 rectangles, then covers nearly all events. By interest: subscribers with similar interests share a broker, independently
-of latency. Jointly: like by interest, but with a latency limit and a price of latency in events. The joint policy runs
-twice and returns the result with fewer wasted deliveries. One run starts with the super-interests of a joint
+of latency. Jointly: like by interest, but with a latency limit and a price per millisecond of latency. The joint policy
+runs twice and returns the result with fewer wasted deliveries. One run starts with the super-interests of a joint
 assignment, the other with those of the assignment by interest, each moved to the broker nearest to its subscribers.
 """
 
@@ -26,30 +26,30 @@ from thinwire_lab.workload.assignment.assignment_costs import (
     super_interests,
 )
 from thinwire_lab.workload.assignment.assignment_kernels import assign_groups, sum_distances, swap_brokers
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 MAX_LOAD = 4.0
-"""maximum of a broker in mean loads, unless more subscribers are nearest to it"""
+"""maximum load of a broker in mean loads; raised if one group alone is larger"""
 PRICE = 1e-6
-"""value of a millisecond as a share of all events"""
+"""share of all events that may be wasted to save a millisecond"""
 
 
-def assign_by_proximity(groups: GroupDemands) -> Rows:
+def assign_by_proximity(groups: GroupDemands) -> Ints:
     """Return the nearest broker of each group."""
     return groups.nearest
 
 
-def assign_by_interest(groups: GroupDemands, *, max_load: float = MAX_LOAD) -> Rows:
+def assign_by_interest(groups: GroupDemands, *, max_load: float = MAX_LOAD) -> Ints:
     """Return for each group the broker whose super-interest grows least."""
     return _SequentialAssignment(groups, max_load).assign(np.full(len(groups.weight), np.inf), 0.0)
 
 
-def assign_jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, max_load: float = MAX_LOAD) -> Rows:
+def assign_jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, max_load: float = MAX_LOAD) -> Ints:
     """Return for each group the broker within the limit whose super-interest grows least.
 
     limit: maximum latency in milliseconds, or infinity; a group whose nearest broker is farther is assigned to that
         broker
-    price: value of a millisecond as a share of all events
+    price: share of all events that may be wasted to save a millisecond
     """
     if not limit > 0 or not price >= 0:
         raise ConfigError("the limit must be above 0 and the price at least 0", limit=limit, price=price)
@@ -63,7 +63,7 @@ def assign_jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, 
     return min(results, key=lambda chosen: broker_load(groups, chosen).wasted)
 
 
-def _move_to_subscribers(groups: GroupDemands, chosen: Rows) -> Rows:
+def _move_to_subscribers(groups: GroupDemands, chosen: Ints) -> Ints:
     """Return the same partition of groups, with brokers exchanged so that latency is low."""
     count = len(groups.brokers)
     total, broker_of = np.zeros((count, count)), np.arange(count)
@@ -81,22 +81,25 @@ class _SequentialAssignment:
         groups.check()
         self.groups = groups
         self.capacity = max(max_load * groups.weight.sum() / len(groups.brokers), groups.weight.max())
-        self.sets = EventSample.of(groups.events)
-        self.begin, self.end = self.sets.ranges(groups.low, groups.high)
+        self.sample = EventSample.of(groups.events)
+        self.group_begin, self.group_end = self.sample.ranges(groups.low, groups.high)
         self.order = np.argsort(-np.prod(groups.high - groups.low, axis=1), kind="stable")
 
-    def assign(self, limits: Floats, price: float, boxes: tuple[Positions, Positions] | None = None) -> Rows:
-        """Return the broker of each group. `boxes` are the initial super-interests."""
+    def assign(self, limits: Floats, price: float, initial: tuple[Positions, Positions] | None = None) -> Ints:
+        """Return the broker of each group. `initial`: begin and end of the initial super-interests."""
         groups, count = self.groups, len(self.groups.brokers)
-        begins, ends = boxes or empty_super_interests(self.sets, count)
+        broker_begin, broker_end = initial or empty_super_interests(self.sample, count)
         chosen, capacity = np.full(len(groups.weight), -1, dtype=np.int64), np.full(count, self.capacity)
-        inputs = (self.sets.until, self.begin, self.end, groups.weight, groups.centres, groups.brokers)
-        assign_groups(self.order, *inputs, limits, capacity, price * len(groups.events), begins, ends, chosen)
+        boxes = (self.sample.events_before, self.group_begin, self.group_end)
+        inputs = (*boxes, groups.weight, groups.centres, groups.brokers)
+        assign_groups(
+            self.order, *inputs, limits, capacity, price * len(groups.events), broker_begin, broker_end, chosen
+        )
         return chosen
 
-    def super_interests(self, chosen: Rows) -> tuple[Positions, Positions]:
+    def super_interests(self, chosen: Ints) -> tuple[Positions, Positions]:
         """Return the super-interests of an assignment."""
-        return super_interests(self.sets, len(self.groups.brokers), chosen, self.begin, self.end)
+        return super_interests(self.sample, len(self.groups.brokers), chosen, self.group_begin, self.group_end)
 
 
 PolicyKind = Literal["proximity", "interest", "joint"]
@@ -127,7 +130,7 @@ class Policy:
             return self.kind
         return f"joint, {self.limit:g}x" if isfinite(self.limit) else "joint, no limit"
 
-    def choose(self, groups: GroupDemands) -> Rows:
+    def choose(self, groups: GroupDemands) -> Ints:
         """Return the broker of each group."""
         if self.kind == "proximity":
             return assign_by_proximity(groups)

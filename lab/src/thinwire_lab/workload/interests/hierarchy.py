@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire_lab.errors import SummaryError
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 
 def require_column(table: pa.Table, name: str, of: str) -> pa.ChunkedArray:
@@ -51,7 +51,7 @@ def number_column(table: pa.Table, name: str, of: str, *, lowest: float | None =
     return numbers
 
 
-def lookup_rows(values: list[str | None], known: dict[str, int], name: str, of: str, listed: str) -> Rows:
+def lookup_rows(values: list[str | None], known: dict[str, int], name: str, of: str, listed: str) -> Ints:
     """Return the index of each name in `known`, the rows of the table `listed`."""
     for row, value in enumerate(values, 1):
         if value not in known:
@@ -89,7 +89,7 @@ class Hierarchy:
 
     name: str
     ids: tuple[str, ...]
-    parents: Rows
+    parents: Ints
     labels: tuple[str, ...]
 
     @classmethod
@@ -128,7 +128,7 @@ class Hierarchy:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def read_nodes(self, table: pa.Table, of: str) -> Rows:
+    def read_nodes(self, table: pa.Table, of: str) -> Ints:
         """Return the nodes in the column of this hierarchy of a table."""
         return lookup_rows(text_column(table, self.name, of), self.index, self.name, of, f"{self.name}s")
 
@@ -147,7 +147,7 @@ class Hierarchy:
         return int(np.flatnonzero(self.parents < 0)[0])
 
     @cached_property
-    def depths(self) -> Rows:
+    def depths(self) -> Ints:
         """Number of ancestors of each node."""
         depths, ancestors = np.zeros(len(self), dtype=np.int64), self.parents.copy()
         while (ancestors >= 0).any():
@@ -156,17 +156,17 @@ class Hierarchy:
         return depths
 
     @cached_property
-    def fanout(self) -> Rows:
+    def fanout(self) -> Ints:
         """Number of children of each node."""
         return np.bincount(self.parents[self.parents >= 0], minlength=len(self)).astype(np.int64)
 
     @cached_property
-    def leaves(self) -> Rows:
+    def leaves(self) -> Ints:
         """The atomic nodes: those without children."""
         return np.flatnonzero(self.fanout == 0)
 
     @cached_property
-    def levels(self) -> list[Rows]:
+    def levels(self) -> list[Ints]:
         """Cuts through the tree from the root down: the nodes of each depth, and leaves above it."""
         leaf = self.fanout == 0
         return [
@@ -199,7 +199,7 @@ def _parent_index(known: dict[str, int], parent: str | None, row: int, of: str) 
     return known[parent]
 
 
-def _check_acyclic(ids: Sequence[str], parents: Rows, of: str) -> None:
+def _check_acyclic(ids: Sequence[str], parents: Ints, of: str) -> None:
     """Raise an error for a cycle: after as many steps upwards as there are nodes, all paths must have left the root."""
     jump = parents
     for _ in range(len(ids).bit_length()):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy, lookup_rows, number_column, text_column
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 
 MAX_CELLS = 50_000_000
 """cells of an array of counts: 400 MB"""
@@ -72,7 +72,7 @@ class Interests:
         totals = self.counts.reshape(-1, len(self.regions)).sum(axis=0)
         return np.asarray(totals / max(totals.sum(), np.finfo(float).tiny))
 
-    def base(self) -> tuple[Rows, ...]:
+    def base(self) -> tuple[Ints, ...]:
         """Return an index of the base interests: `counts[base]` has atomic nodes only."""
         return np.ix_(*(axis.leaves for axis in self.axes))
 

@@ -30,7 +30,7 @@ import numpy as np
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, check_base_only
-from thinwire_lab.workload.random_rows import Floats, Rows, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, uniforms
 
 
 def diffuse(interests: Interests, p: float) -> Interests:
@@ -60,7 +60,7 @@ def diffuse(interests: Interests, p: float) -> Interests:
     return interests.with_counts(counts)
 
 
-def _cuts(axes: tuple[Hierarchy, ...]) -> list[tuple[Rows, ...]]:
+def _cuts(axes: tuple[Hierarchy, ...]) -> list[tuple[Ints, ...]]:
     """Return cuts through all hierarchies; shallow hierarchies stay at their leaves."""
     fills = [axis.levels[-1] for axis in axes]
     return [
@@ -69,11 +69,11 @@ def _cuts(axes: tuple[Hierarchy, ...]) -> list[tuple[Rows, ...]]:
     ]
 
 
-def _pairs(cuts: list[tuple[Rows, ...]], level: int) -> list[tuple[Rows, Rows]]:
+def _pairs(cuts: list[tuple[Ints, ...]], level: int) -> list[tuple[Ints, Ints]]:
     return list(zip(cuts[level - 1], cuts[level], strict=True))
 
 
-def _summed(interests: Interests, cut: tuple[Rows, ...]) -> Floats:
+def _summed(interests: Interests, cut: tuple[Ints, ...]) -> Floats:
     """Return the counts of all nodes below the nodes of a cut."""
     counts = interests.counts
     for index, (axis, nodes) in enumerate(zip(interests.axes, cut, strict=True)):
@@ -84,7 +84,7 @@ def _summed(interests: Interests, cut: tuple[Rows, ...]) -> Floats:
     return counts
 
 
-def _ancestor(axis: Hierarchy, nodes: Rows) -> Rows:
+def _ancestor(axis: Hierarchy, nodes: Ints) -> Ints:
     """Return for each node of a hierarchy the index in a cut of its ancestor or of itself; -1 above the cut."""
     index = np.full(len(axis), -1, dtype=np.int64)
     index[nodes] = np.arange(nodes.size)
@@ -94,12 +94,12 @@ def _ancestor(axis: Hierarchy, nodes: Rows) -> Rows:
     return index
 
 
-def _above(axis: Hierarchy, upper: Rows, lower: Rows) -> Rows:
+def _above(axis: Hierarchy, upper: Ints, lower: Ints) -> Ints:
     """Return for each node of a cut its index in the cut above; a leaf may be in both."""
     return _ancestor(axis, upper)[lower]
 
 
-def _families(upper: list[Rows]) -> Floats:
+def _families(upper: list[Ints]) -> Floats:
     """Return for each cell the number of cells below the same cell of the cut above."""
     sizes = np.ones(())
     for cells in upper:
@@ -165,8 +165,8 @@ class InterestOrder:
         self.shape = tuple(len(axis) for axis in self.axes)
         grids = np.indices(self.shape).reshape(len(self.axes), -1)
         self.nodes = grids
-        self.depths: Rows = np.zeros(grids.shape[1], dtype=np.int64)
-        self.parents: Rows = np.zeros(grids.shape[1], dtype=np.int64)
+        self.depths: Ints = np.zeros(grids.shape[1], dtype=np.int64)
+        self.parents: Ints = np.zeros(grids.shape[1], dtype=np.int64)
         for axis, nodes in zip(self.axes, grids, strict=True):
             self.depths += axis.depths[nodes]
             self.parents += axis.parents[nodes] >= 0
@@ -175,12 +175,12 @@ class InterestOrder:
         """Return a copy of the counts, one row per interest."""
         return interests.counts.reshape(prod(self.shape), -1).copy()
 
-    def levels(self) -> Iterator[Rows]:
+    def levels(self) -> Iterator[Ints]:
         """Yield the interests of each level from the deepest up, without the root."""
         for depth in range(int(self.depths.max()), 0, -1):
             yield np.flatnonzero(self.depths == depth)
 
-    def steps_up(self, cells: Rows) -> Iterator[tuple[Rows, Rows]]:
+    def steps_up(self, cells: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield for each axis the indexes of interests with a parent on it, and these parents."""
         stride = prod(self.shape)
         for axis, nodes in zip(self.axes, self.nodes[:, cells], strict=True):
@@ -212,7 +212,7 @@ def intervals(axis: Hierarchy) -> Floats:
     return ends
 
 
-def with_noise(low: Floats, high: Floats, noise: float, seed: int, rows: Rows) -> tuple[Floats, Floats]:
+def with_noise(low: Floats, high: Floats, noise: float, seed: int, rows: Ints) -> tuple[Floats, Floats]:
     """Return rectangles with two opposite corners moved, each by at most half of `noise` times the side.
 
     low, high: one row per rectangle, one column per dimension
@@ -234,7 +234,7 @@ def remove_hot(interests: Interests, top: int) -> Interests:
     return interests.with_counts(counts)
 
 
-def hottest(interests: Interests, top: int) -> Rows:
+def hottest(interests: Interests, top: int) -> Ints:
     """Return the most popular interests in descending order, as indexes of the flattened popularity array."""
     popularity = interests.popularity.ravel()
     popular = int(np.count_nonzero(popularity))

@@ -24,7 +24,7 @@ from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import number_column, text_column
 from thinwire_lab.workload.places.latency_matrix import completed, symmetric
 from thinwire_lab.workload.places.network_nodes import MAX_DIMENSIONS, Nodes
-from thinwire_lab.workload.random_rows import Floats, Rows, normals, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, normals, uniforms
 
 PASSES = 15
 STEPS = 0.1, 0.001
@@ -142,12 +142,12 @@ def vivaldi(matrix: NDArray[Any], dimensions: int = 5, *, rounds: int = 300, see
     return np.asarray(points - points.mean(axis=0))
 
 
-def _neighbours(seed: int, index: int, nodes: Rows) -> Rows:
+def _neighbours(seed: int, index: int, nodes: Ints) -> Ints:
     columns = [uniforms(seed, f"round {index}", nodes, dimension) for dimension in range(NEIGHBOURS)]
     return np.minimum((np.stack(columns, axis=1) * nodes.size).astype(np.int64), nodes.size - 1)
 
 
-def _step(points: Floats, errors: Floats, latencies: Floats, neighbours: Rows, scale: float) -> tuple[Floats, Floats]:
+def _step(points: Floats, errors: Floats, latencies: Floats, neighbours: Ints, scale: float) -> tuple[Floats, Floats]:
     """Return the points after a round, and the error estimates of the nodes.
 
     scale: factor of the movement, which falls to 0

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import number_column, text_column
-from thinwire_lab.workload.random_rows import Floats, Rows, normals, quotas, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, normals, quotas, uniforms
 
 MAX_DIMENSIONS = 64
 
@@ -28,7 +28,7 @@ class Nodes:
     """
 
     regions: tuple[str, ...]
-    region: Rows
+    region: Ints
     points: Floats
 
     @classmethod
@@ -84,7 +84,7 @@ class LocationSampler:
         self.dimensions = nodes.dimensions
         self._points = [nodes.points_in(region) for region in range(len(nodes.regions))]
 
-    def draw(self, seed: int, rows: Rows, region: Rows, purpose: str = "place") -> Floats:
+    def draw(self, seed: int, rows: Ints, region: Ints, purpose: str = "place") -> Floats:
         """Return a point for each row, in the region of the row."""
         drawn = np.empty((rows.size, self.dimensions))
         for index, points in enumerate(self._points):
@@ -93,7 +93,7 @@ class LocationSampler:
                 drawn[own] = self._draw_in_region(points, seed, rows[own], purpose)
         return drawn
 
-    def _draw_in_region(self, points: Floats, seed: int, rows: Rows, purpose: str) -> Floats:
+    def _draw_in_region(self, points: Floats, seed: int, rows: Ints, purpose: str) -> Floats:
         if self.method == "near":
             node = _pick(uniforms(seed, f"{purpose}: node", rows), len(points))
             return np.asarray(points[node] + self.spread * normals(seed, f"{purpose}: step", rows, self.dimensions))
@@ -101,9 +101,9 @@ class LocationSampler:
             low, high = points.min(axis=0), points.max(axis=0)
             columns = [uniforms(seed, f"{purpose}: box", rows, dimension) for dimension in range(self.dimensions)]
             return np.asarray(low + (high - low) * np.stack(columns, axis=1))
-        return self._between(points, seed, rows, purpose)
+        return self._draw_in_hull(points, seed, rows, purpose)
 
-    def _between(self, points: Floats, seed: int, rows: Rows, purpose: str) -> Floats:
+    def _draw_in_hull(self, points: Floats, seed: int, rows: Ints, purpose: str) -> Floats:
         """Return points distributed uniformly in simplexes of random nodes, and so inside the convex hull of all."""
         weighted, total = np.zeros((rows.size, self.dimensions)), np.zeros(rows.size)
         for corner in range(self.dimensions + 1):
@@ -114,7 +114,7 @@ class LocationSampler:
         return weighted / np.maximum(total, np.finfo(float).tiny)[:, None]
 
 
-def _pick(numbers: Floats, count: int) -> Rows:
+def _pick(numbers: Floats, count: int) -> Ints:
     return np.minimum((numbers * count).astype(np.int64), count - 1)
 
 
@@ -123,9 +123,9 @@ def place_brokers(nodes: Nodes, mix: Floats, count: int, seed: int, locations: L
 
     If a region has fewer nodes than brokers, the remaining ones are placed like its subscribers.
     """
-    quota = quotas(mix, count)
-    region = np.repeat(np.arange(quota.size), quota)
-    points = [_place_in_region(nodes, index, int(number), seed, locations) for index, number in enumerate(quota)]
+    counts = quotas(mix, count)
+    region = np.repeat(np.arange(counts.size), counts)
+    points = [_place_in_region(nodes, index, int(count), seed, locations) for index, count in enumerate(counts)]
     return Nodes(nodes.regions, region, np.concatenate(points))
 
 

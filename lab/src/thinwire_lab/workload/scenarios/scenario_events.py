@@ -17,7 +17,7 @@ from thinwire.demo import building
 from thinwire.schema import Property, Schema
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.random_rows import Floats, Rows, normals, uniforms
+from thinwire_lab.workload.random_rows import Floats, Ints, normals, uniforms
 from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
 from thinwire_lab.workload.samples import market
 from thinwire_lab.workload.scenarios.scenario import ScenarioTopic
@@ -118,7 +118,7 @@ class WorkloadEvents:
             **{f"detail_{n}": _DETAILS[(row // 7 + n) % len(_DETAILS)] for n in range(1, version)},
         }
 
-    def _regions(self, nodes: tuple[Rows, ...], rows: Rows) -> Rows:
+    def _regions(self, nodes: tuple[Ints, ...], rows: Ints) -> Ints:
         """Return the regions of events, in proportion to the subscribers of the interest, or to all if it has none."""
         shares = self._members.counts[nodes]
         shares = np.where(shares.sum(axis=1, keepdims=True) > 0, shares, self._members.mix)

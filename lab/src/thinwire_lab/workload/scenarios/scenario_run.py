@@ -65,20 +65,21 @@ MIN_SLEEP = 0.0005
 class ScenarioPublisher:
     """One publisher of a topic.
 
+    instants: due times of its events in seconds from the start; due_times: those of all publishers
     late: delays between the due times of events and their publication, in seconds
     """
 
     def __init__(
-        self, bus: Bus, scenario: Scenario, topic: ScenarioTopic, index: int, due: Floats, due_times: DueTimes
+        self, bus: Bus, scenario: Scenario, topic: ScenarioTopic, index: int, instants: Floats, due_times: DueTimes
     ) -> None:
         self.topic = topic
         self.name = f"{scenario.name}-{index}"
         self.late = Histogram()
         self._bus = bus
         self._scenario = scenario
-        self._due = due
+        self._instants = instants
         self._due_times = due_times
-        self._events: Iterator[dict[str, Any]] = events_of(topic, due, scenario.duration, scenario.seed, index)
+        self._events: Iterator[dict[str, Any]] = events_of(topic, instants, scenario.duration, scenario.seed, index)
         self._tally = RowTally(scenario.name, topic.name, self.name, role="publisher")
         self._version, self._schema = 1, schema_of(topic)
         self._publisher: Publisher | None = None
@@ -90,11 +91,11 @@ class ScenarioPublisher:
     async def run(self, start: float) -> None:
         """Publish all events at their due times. `start` is the loop time of the start of the run."""
         loop, sent = asyncio.get_running_loop(), 0
-        while sent < len(self._due):
+        while sent < len(self._instants):
             now = loop.time() - start
-            due = int(self._due.searchsorted(now, side="right"))
+            due = int(self._instants.searchsorted(now, side="right"))
             if due == sent:
-                await asyncio.sleep(max(MIN_SLEEP, self._due[sent] - now))
+                await asyncio.sleep(max(MIN_SLEEP, self._instants[sent] - now))
                 continue
             sent = await self._send(sent, due, loop.time() - start)
         await self.close()
@@ -110,14 +111,14 @@ class ScenarioPublisher:
     def row(self) -> Row:
         return self._tally.row()
 
-    async def _send(self, first: int, last: int, now: float) -> int:
-        """Publish these events up to the next change of the schema. Return the index of the next event."""
-        versions = [self._version_of(position) for position in range(first, last)]
+    async def _send(self, first: int, end: int, now: float) -> int:
+        """Publish the events from `first` up to `end` or a schema change. Return the index of the next event."""
+        versions = [self._version_of(position) for position in range(first, end)]
         if versions[0] != self._version:
             await self._change_to(versions[0])
-        count = next((position for position, version in enumerate(versions) if version != self._version), len(versions))
+        count = next((index for index, version in enumerate(versions) if version != self._version), len(versions))
         assert self._publisher is not None
-        events, event_times = list(islice(self._events, count)), self._due[first : first + count].tolist()
+        events, event_times = list(islice(self._events, count)), self._instants[first : first + count].tolist()
         for event, due_time in zip(events, event_times, strict=True):
             self._due_times.add(self.name, self._publisher.encoder.incarnation, self._source(event), due_time)
         self.late.add_many([max(0.0, now - due_time) for due_time in event_times])
@@ -128,7 +129,7 @@ class ScenarioPublisher:
         return first + count
 
     def _version_of(self, position: int) -> int:
-        return schema_version_at(self.topic, float(self._due[position]), self._scenario.duration)
+        return schema_version_at(self.topic, float(self._instants[position]), self._scenario.duration)
 
     async def _change_to(self, version: int) -> None:
         """Register another version of the schema, and continue with another incarnation of the publisher."""
@@ -210,14 +211,15 @@ class ScenarioSubscriber:
 
     def _count_events(self, batch: list[Event], now: float) -> None:
         """Count the events of this run and their latencies."""
-        latencies: tuple[list[float], list[float]] = ([], [])
+        sent: list[float] = []
+        virtual: list[float] = []
         for event in batch:
             due_time = self._due_times.find(event.identity)
             if due_time is not None:
-                latencies[event.virtual].append(max(0.0, now - due_time))
-        self._tally.count(events=len(latencies[0]) + len(latencies[1]))
-        self._tally.latencies(latencies[False])
-        self._tally.latencies(latencies[True], virtual=True)
+                (virtual if event.virtual else sent).append(max(0.0, now - due_time))
+        self._tally.count(events=len(sent) + len(virtual))
+        self._tally.latencies(sent)
+        self._tally.latencies(virtual, virtual=True)
 
 
 LEAD = 0.2
@@ -231,8 +233,8 @@ Audiences = list[tuple[Audience, list[ScenarioSubscriber]]]
 async def run_scenario(scenario: Scenario, connect: Callable[[], Bus], *, shared: bool = False) -> ScenarioOutcome:
     """Publish and subscribe as the scenario defines.
 
-    connect: returns a bus that is not open; publishers and subscribers have one each
-    shared: publishers and subscribers share a bus, because each bus of this kind starts a broker
+    connect: returns a bus that is not open
+    shared: whether publishers and subscribers share a bus, required if each bus starts its own broker
     """
     due_times, cpu_start = DueTimes(), time.process_time()
     async with AsyncExitStack() as stack:
@@ -243,7 +245,7 @@ async def run_scenario(scenario: Scenario, connect: Callable[[], Bus], *, shared
         publishers = await _open_publishers(publisher_bus, scenario, due_times, stack)
         audiences = await _open_subscribers(subscriber_bus, scenario, due_times, stack)
         start = asyncio.get_running_loop().time() + LEAD
-        await _play(publishers, [s for _, group in audiences for s in group], start, scenario.settle)
+        await _publish_and_receive(publishers, [s for _, group in audiences for s in group], start, scenario.settle)
         seconds = asyncio.get_running_loop().time() - start
         outcome = _outcome(scenario, seconds, publishers, audiences, time.process_time() - cpu_start)
     return outcome
@@ -254,9 +256,9 @@ async def _open_publishers(
 ) -> list[ScenarioPublisher]:
     publishers = []
     for topic in scenario.topics:
-        due = topic.rate.instants(scenario.duration, topic.arrivals, scenario.seed)
+        instants = topic.rate.instants(scenario.duration, topic.arrivals, scenario.seed)
         for index in range(topic.publishers):
-            publisher = ScenarioPublisher(bus, scenario, topic, index, due[index :: topic.publishers], due_times)
+            publisher = ScenarioPublisher(bus, scenario, topic, index, instants[index :: topic.publishers], due_times)
             await publisher.open()
             stack.push_async_callback(publisher.close)
             publishers.append(publisher)
@@ -280,7 +282,7 @@ async def _open_subscribers(bus: Bus, scenario: Scenario, due_times: DueTimes, s
     return audiences
 
 
-async def _play(
+async def _publish_and_receive(
     publishers: list[ScenarioPublisher], subscribers: list[ScenarioSubscriber], start: float, settle: float
 ) -> None:
     receiving = [asyncio.create_task(subscriber.run(start)) for subscriber in subscribers]

@@ -27,7 +27,7 @@ from thinwire_lab.workload.assignment.assignment_costs import (
     nearest_brokers,
 )
 from thinwire_lab.workload.assignment.broker_assignment import Policy
-from thinwire_lab.workload.random_rows import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Ints
 from thinwire_lab.workload.spark.workload_folder import read_manifest
 
 SAMPLE = 2_000
@@ -57,7 +57,7 @@ class PolicyAssignments(NamedTuple):
 
     policies: list[Policy]
     groups: GroupDemands
-    chosen: Rows
+    chosen: Ints
 
 
 def assign(
@@ -135,7 +135,7 @@ def _with_nearest(rows: DataFrame, columns: WorkloadColumns, brokers: Floats) ->
     return rows.select(*names).mapInArrow(run, schema)
 
 
-def _choose(spark: SparkSession, groups: GroupDemands, policies: Sequence[Policy]) -> Rows:
+def _choose(spark: SparkSession, groups: GroupDemands, policies: Sequence[Policy]) -> Ints:
     """Return the broker of each group, one row and one task per policy."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,7 +159,7 @@ class _BrokerLookup:
         groups = assigned.groups
         self.keys = group_keys(groups.low, groups.high, groups.nearest)
 
-    def __call__(self, batch: pa.RecordBatch) -> tuple[Rows, Floats]:
+    def __call__(self, batch: pa.RecordBatch) -> tuple[Ints, Floats]:
         low, high, at = (_stack(batch, names) for names in self.columns[:3])
         group = np.searchsorted(self.keys, group_keys(low, high, nearest_brokers(at, self.brokers)[0]))
         brokers = self.chosen[:, group]
@@ -185,7 +185,7 @@ def _quantiles(rows: DataFrame, columns: WorkloadColumns, assigned: PolicyAssign
     return np.array([_counted(step[policy == n], count[policy == n]) for n in range(len(assigned.policies))])
 
 
-def _counted(steps: Rows, counts: Rows) -> Floats:
+def _counted(steps: Ints, counts: Ints) -> Floats:
     ends = np.cumsum(counts)
     return np.asarray(steps[np.searchsorted(ends, np.array(QUANTILES) * ends[-1])] / RESOLUTION)
 
