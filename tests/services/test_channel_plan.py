@@ -1,4 +1,4 @@
-"""Which classes have a channel: at once where one is needed, a while longer than it is, and not too many."""
+"""Channel plan: a channel opens immediately, closes after a grace period, and their number is limited."""
 
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
@@ -13,95 +13,95 @@ ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", 
 FINGERPRINT = ROOMS.fingerprint.hex()
 
 
-def topic(*asked, demand=None, wanted=True):
-    document = TopicDocument("rooms", FINGERPRINT, Settings())
+def topic(*subscriptions, demand=None, wanted=True):
     config = ConfigDocument("rooms", 1, wanted, demand or Demand()) if demand is not False else None
     record = TopicRecord("rooms")
-    record.put(RegistryKey(DocumentKind.TOPIC, "rooms"), document)
+    record.put(RegistryKey(DocumentKind.TOPIC, "rooms"), TopicDocument("rooms", FINGERPRINT, Settings()))
     record.put(RegistryKey(DocumentKind.CONFIG, "rooms"), config)
     record.schemas[FINGERPRINT] = ROOMS
-    record.subscriptions.update({subscription.identity: subscription for subscription in asked})
+    record.subscriptions.update({one.identity: one for one in subscriptions})
     return record
 
 
-def asking(identity, t, **fields):
+def subscription(identity, t, **fields):
     return SubscriptionDocument("rooms", identity, {"t": t}, **fields)
 
 
-def states(plan, verdicts, now):
-    return sorted(one.state for one in plan.update(verdicts, now).values())
+def states(plan, decisions, now):
+    return sorted(decision.state for decision in plan.update(decisions, now).values())
 
 
-def test_what_the_log_is_needs_no_channel():
-    verdicts = ChannelDecider().decide(topic(asking("a", 0.5), asking("b", 1.0), demand=Demand({"t": 0.5})))
-    assert [one.state for one in verdicts.values()] == ["log", "open"]
+def test_no_channel_is_needed_if_the_log_is_sufficient():
+    record = topic(subscription("a", 0.5), subscription("b", 1.0), demand=Demand({"t": 0.5}))
+    decisions = ChannelDecider().decide(record)
+    assert [decision.state for decision in decisions.values()] == ["log", "open"]
 
 
-def test_nothing_is_decided_before_publishers_are_told():
-    for unknown in (topic(asking("a", 0.5), demand=False), topic(asking("a", 0.5), wanted=False)):
-        [verdict] = ChannelDecider().decide(unknown).values()
-        assert verdict.state == "log"
+def test_the_log_serves_before_publishers_are_configured():
+    for record in (topic(subscription("a", 0.5), demand=False), topic(subscription("a", 0.5), wanted=False)):
+        [decision] = ChannelDecider().decide(record).values()
+        assert decision.state == "log"
 
 
-def test_where_publishers_leave_events_out_everybody_reads_the_log():
-    [verdict] = ChannelDecider().decide(topic(asking("a", 0.5), demand=Demand(min_interval=5))).values()
-    assert verdict.state == "log"
-    assert "min_interval" in verdict.reason
+def test_the_log_serves_if_publishers_omit_events():
+    [decision] = ChannelDecider().decide(topic(subscription("a", 0.5), demand=Demand(min_interval=5))).values()
+    assert decision.state == "log"
+    assert "min_interval" in decision.reason
 
 
-def test_equal_demands_are_one_class_and_the_first_to_ask_stand_first():
-    asked = [asking("c", 0.5, since=3.0), asking("a", 0.5, since=9.0), asking("b", 1.0, since=1.0)]
-    verdicts = ChannelDecider().decide(topic(*asked))
-    assert [one.demand.tolerance["t"] for one in verdicts.values()] == [1, 0.5]
+def test_equal_demands_are_one_class_and_the_oldest_subscription_comes_first():
+    present = [subscription("c", 0.5, since=3.0), subscription("a", 0.5, since=9.0), subscription("b", 1.0, since=1.0)]
+    decisions = ChannelDecider().decide(topic(*present))
+    assert [one.demand.tolerance["t"] for one in decisions.values()] == [1, 0.5]
 
 
-def test_a_judge_forgets_what_it_said_when_publishers_are_told_otherwise():
-    judge = ChannelDecider()
-    [before] = judge.decide(topic(asking("a", 0.5))).values()
-    [after] = judge.decide(topic(asking("a", 0.5), demand=Demand({"t": 0.5}))).values()
+def test_decisions_are_updated_after_a_new_configuration():
+    decider = ChannelDecider()
+    [before] = decider.decide(topic(subscription("a", 0.5))).values()
+    [after] = decider.decide(topic(subscription("a", 0.5), demand=Demand({"t": 0.5}))).values()
     assert (before.state, after.state) == ("open", "log")
-    assert judge.decide(topic()) == {}
+    assert decider.decide(topic()) == {}
 
 
-def test_a_channel_outlives_its_last_subscriber_for_a_while():
-    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
-    assert states(plan, judge.decide(topic(asking("a", 0.5))), 0.0) == ["open"]
+def test_a_channel_stays_open_for_the_grace_period():
+    plan, decider = ChannelPlan(grace=10.0), ChannelDecider()
+    assert states(plan, decider.decide(topic(subscription("a", 0.5))), 0.0) == ["open"]
     assert states(plan, {}, 100.0) == ["open"]
     assert states(plan, {}, 109.9) == ["open"]
-    assert states(plan, judge.decide(topic(asking("b", 0.5))), 109.9) == ["open"]
+    assert states(plan, decider.decide(topic(subscription("b", 0.5))), 109.9) == ["open"]
     assert states(plan, {}, 115.0) == ["open"]
     assert not plan.is_idle
     assert states(plan, {}, 125.0) == []
     assert plan.is_idle
 
 
-def test_back_to_the_log_after_a_while_and_to_the_channel_at_once():
-    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
-    loose, strict = (judge.decide(topic(asking("a", 0.5), demand=Demand({"t": t}))) for t in (0.5, 0.1))
+def test_the_log_serves_after_the_grace_period_and_a_channel_immediately():
+    plan, decider = ChannelPlan(grace=10.0), ChannelDecider()
+    loose, strict = (decider.decide(topic(subscription("a", 0.5), demand=Demand({"t": t}))) for t in (0.5, 0.1))
     assert states(plan, strict, 0.0) == ["open"]
     assert states(plan, loose, 1.0) == ["open"]
     assert states(plan, loose, 11.0) == ["log"]
     assert states(plan, strict, 12.0) == ["open"]
 
 
-def test_beyond_the_limit_the_last_to_ask_are_refused_until_there_is_room():
-    plan, judge = ChannelPlan(grace=0.0), ChannelDecider()
+def test_above_the_limit_the_newest_classes_are_refused_until_capacity_is_free():
+    plan, decider = ChannelPlan(grace=0.0), ChannelDecider()
     limit = MAX_CLASSES["predict"]
-    asked = [asking(f"s{n}", round(0.1 + n / 10, 1), since=float(n)) for n in range(limit + 2)]
-    served = plan.update(judge.decide(topic(*asked)), 0.0)
+    subscriptions = [subscription(f"s{n}", round(0.1 + n / 10, 1), since=float(n)) for n in range(limit + 2)]
+    served = plan.update(decider.decide(topic(*subscriptions)), 0.0)
     assert [one.state for one in served.values()] == ["open"] * limit + ["refused"] * 2
     assert "emit='changes'" in list(served.values())[-1].reason
-    served = plan.update(judge.decide(topic(*asked[1:])), 1.0)
+    served = plan.update(decider.decide(topic(*subscriptions[1:])), 1.0)
     assert [one.state for one in served.values()].count("refused") == 1
-    hold = judge.decide(topic(*(asking(f"h{n}", round(0.1 + n / 10, 1), emit="changes") for n in range(limit + 2))))
-    assert states(ChannelPlan(0.0), hold, 0.0) == ["open"] * (limit + 2)
+    subscriptions = [subscription(f"h{n}", round(0.1 + n / 10, 1), emit="changes") for n in range(limit + 2)]
+    assert states(ChannelPlan(0.0), decider.decide(topic(*subscriptions)), 0.0) == ["open"] * (limit + 2)
 
 
-def test_those_who_had_a_channel_keep_it_before_those_who_ask_now():
-    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
+def test_resumed_channels_are_kept_before_older_subscriptions():
+    plan, decider = ChannelPlan(grace=10.0), ChannelDecider()
     limit = MAX_CLASSES["predict"]
-    had = [asking(f"h{n}", round(0.1 + n / 10, 1), since=100.0) for n in range(limit)]
-    verdicts = judge.decide(topic(*had, asking("early", 99, since=0.0)))
-    plan.resume(one.demand for one in verdicts.values() if one.demand.tolerance["t"] != 99)
-    refused = [one for one in plan.update(verdicts, 0.0).values() if one.state == "refused"]
+    resumed = [subscription(f"h{n}", round(0.1 + n / 10, 1), since=100.0) for n in range(limit)]
+    decisions = decider.decide(topic(*resumed, subscription("early", 99, since=0.0)))
+    plan.resume(one.demand for one in decisions.values() if one.demand.tolerance["t"] != 99)
+    refused = [one for one in plan.update(decisions, 0.0).values() if one.state == "refused"]
     assert [one.demand.tolerance["t"] for one in refused] == [99]

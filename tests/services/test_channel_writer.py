@@ -1,4 +1,4 @@
-"""The way of channels into their log: in order, once, and not at all where another translator writes."""
+"""Channel writer: stores messages in order and once, and is refused after another translator has written."""
 
 import asyncio
 
@@ -15,18 +15,18 @@ TOPIC = "building.rooms"
 LOG = channel_log_of(TOPIC)
 
 
-def story(tell, retention=None):
-    async def told():
+def run(main, retention=None):
+    async def connected():
         server = LocalServer()
         async with LocalBroker(server, timeout=0.2) as broker, LocalBroker(server) as other:
             await broker.ensure_log(LOG, [channel_subjects(TOPIC)], retention)
-            await tell(server, broker, other)
+            await main(server, broker, other)
 
-    asyncio.run(told())
+    asyncio.run(connected())
 
 
-def messages(class_id, *words, publisher="p1", key=False):
-    return [ChannelMessage(class_id, publisher, key, word.encode()) for word in words]
+def messages(class_id, *texts, publisher="p1", key=False):
+    return [ChannelMessage(class_id, publisher, key, text.encode()) for text in texts]
 
 
 async def stored(broker):
@@ -40,8 +40,8 @@ async def stored(broker):
     return found
 
 
-def test_each_channel_in_its_order_and_key_frames_under_their_subject():
-    async def tell(server, broker, other):
+def test_channels_are_stored_in_order_and_key_frames_under_their_own_subject():
+    async def main(server, broker, other):
         writer = ChannelWriter(broker, TOPIC)
         many = [
             message
@@ -51,15 +51,15 @@ def test_each_channel_in_its_order_and_key_frames_under_their_subject():
         await writer.write(many)
         found = await stored(broker)
         assert len(found) == 100
-        assert all(words == (["a"] if kind == "k" else ["b", "c", "d"]) for (_, _, kind), words in found.items())
+        assert all(texts == (["a"] if kind == "k" else ["b", "c", "d"]) for (_, _, kind), texts in found.items())
         assert writer.last("c7", "p1") > 0
         assert writer.last("c7", "p2") == 0
 
-    story(tell)
+    run(main)
 
 
-def test_where_another_wrote_nothing_is_written():
-    async def tell(server, broker, other):
+def test_a_write_after_one_of_another_translator_is_refused():
+    async def main(server, broker, other):
         first = ChannelWriter(broker, TOPIC)
         await first.write(messages("c", "a"))
         second = ChannelWriter(other, TOPIC)
@@ -74,68 +74,68 @@ def test_where_another_wrote_nothing_is_written():
             await late.write(messages("other", "never"))
         assert await stored(broker) == {("c", "p1", "d"): ["a", "b"]}
 
-    story(tell)
+    run(main)
 
 
-def test_one_that_was_silent_for_a_while_looks_again(monkeypatch):
-    async def tell(server, broker, other):
-        sleeper, successor = ChannelWriter(broker, TOPIC), ChannelWriter(other, TOPIC)
-        await sleeper.write(messages("c", "a"))
-        successor.set_last_offsets("c", {"p1": sleeper.last("c", "p1")})
+def test_the_first_write_after_an_idle_interval_is_fenced(monkeypatch):
+    async def main(server, broker, other):
+        former, successor = ChannelWriter(broker, TOPIC), ChannelWriter(other, TOPIC)
+        await former.write(messages("c", "a"))
+        successor.set_last_offsets("c", {"p1": former.last("c", "p1")})
         await successor.write(messages("c", "b"))
         monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 0.0)
         with pytest.raises(Superseded):
-            await sleeper.write(messages("c", "never"))
+            await former.write(messages("c", "never"))
 
-    story(tell)
+    run(main)
 
 
 class Paused:
-    """A broker whose appends are decided, and sent when the gate opens."""
+    """A broker whose appends wait until the gate opens."""
 
     def __init__(self, inner):
         self._inner = inner
-        self.gate, self.decided = asyncio.Event(), asyncio.Event()
+        self.gate, self.called = asyncio.Event(), asyncio.Event()
         self.gate.set()
 
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
     async def append(self, *args, **options):
-        self.decided.set()
+        self.called.set()
         await self.gate.wait()
         return await self._inner.append(*args, **options)
 
 
-def test_one_that_slept_between_deciding_and_sending_insists_with_the_next_message(monkeypatch):
+def test_a_writer_paused_within_an_append_is_refused_at_the_next_message(monkeypatch):
     monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 60.0)
 
-    async def tell(server, broker, other):
-        loop, slept = asyncio.get_running_loop(), 0.0
+    async def main(server, broker, other):
+        loop, pause = asyncio.get_running_loop(), 0.0
         time = loop.time
-        monkeypatch.setattr(loop, "time", lambda: time() + slept)
+        monkeypatch.setattr(loop, "time", lambda: time() + pause)
         paused = Paused(broker)
-        sleeper, successor = ChannelWriter(paused, TOPIC), ChannelWriter(other, TOPIC)
-        await sleeper.write(messages("c", "a"))
+        former, successor = ChannelWriter(paused, TOPIC), ChannelWriter(other, TOPIC)
+        await former.write(messages("c", "a"))
         paused.gate.clear()
-        paused.decided.clear()
-        writing_on = asyncio.create_task(sleeper.write(messages("c", "slips through", "never")))
-        await paused.decided.wait()
-        successor.set_last_offsets("c", {"p1": sleeper.last("c", "p1")})
+        paused.called.clear()
+        write = asyncio.create_task(former.write(messages("c", "slips through", "never")))
+        await paused.called.wait()
+        successor.set_last_offsets("c", {"p1": former.last("c", "p1")})
         await successor.write(messages("c", "b"))
-        slept = 100.0
+        pause = 100.0
         paused.gate.set()
         with pytest.raises(Superseded):
-            await writing_on
+            await write
         assert await stored(broker) == {("c", "p1", "d"): ["a", "b", "slips through"]}
 
-    story(tell)
+    run(main)
 
 
-@pytest.mark.parametrize("always", [False, True])
-def test_an_answer_that_is_lost_stores_nothing_twice(always, monkeypatch):
-    async def tell(server, broker, other):
-        if always:
+@pytest.mark.parametrize("always_fenced", [False, True])
+def test_a_message_whose_acknowledgement_was_lost_is_stored_once(always_fenced, monkeypatch):
+    async def main(server, broker, other):
+        if always_fenced:
             monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 0.0)
         writer = ChannelWriter(broker, TOPIC)
         await writer.write(messages("c", "a"))
@@ -144,13 +144,13 @@ def test_an_answer_that_is_lost_stores_nothing_twice(always, monkeypatch):
         await writer.write(messages("c", "d"))
         assert await stored(broker) == {("c", "p1", "d"): ["a", "b", "c", "d"]}
 
-    story(tell)
+    run(main)
 
 
-def test_a_broker_that_is_away_is_waited_for(monkeypatch):
+def test_a_write_waits_for_an_unavailable_broker(monkeypatch):
     monkeypatch.setattr(fenced_writer, "ATTEMPT_TIMEOUT", 0.05)
 
-    async def tell(server, broker, other):
+    async def main(server, broker, other):
         writer = ChannelWriter(broker, TOPIC)
         server.stop()
         task = asyncio.create_task(writer.write(messages("c", "a", "b")))
@@ -159,23 +159,23 @@ def test_a_broker_that_is_away_is_waited_for(monkeypatch):
         await task
         assert await stored(broker) == {("c", "p1", "d"): ["a", "b"]}
 
-    story(tell)
+    run(main)
 
 
-def test_what_the_log_has_forgotten_is_no_conflict():
-    async def tell(server, broker, other):
+def test_messages_removed_by_retention_are_no_conflict():
+    async def main(server, broker, other):
         writer = ChannelWriter(broker, TOPIC)
         writer.set_last_offsets("c", {"p1": 7})
         await writer.write(messages("c", "a"))
         assert (await broker.span(LOG)).messages == 1
 
-    story(tell, Retention(max_messages=10))
+    run(main, Retention(max_messages=10))
 
 
-def test_a_log_that_is_gone_is_not_waited_for():
-    async def tell(server, broker, other):
+def test_a_write_to_a_deleted_log_fails_immediately():
+    async def main(server, broker, other):
         await broker.delete_log(LOG)
         with pytest.raises(UnknownLog):
             await ChannelWriter(broker, TOPIC).write(messages("c", "a"))
 
-    story(tell)
+    run(main)

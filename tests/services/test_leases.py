@@ -201,9 +201,9 @@ def test_a_free_topic_is_taken_by_another_service_only_after_the_preferred_one_d
     observe(LeaseDocument("", 1, 1), 10, 100.0, leases)
     assert LeasePolicy(winner, leases).can_take("rooms", 100.0)
     assert not LeasePolicy(loser, leases).can_take("rooms", 100.0)
-    assert LeasePolicy(loser, leases).can_take("rooms", 102.5), "the chosen one has not been heard of for a term"
+    assert LeasePolicy(loser, leases).can_take("rooms", 102.5), "no heartbeat of the preferred service for a term"
     translators(leases, 104.0, "t0")
-    assert LeasePolicy(loser, leases).can_take("rooms", 105.0), "the chosen one does not take it"
+    assert LeasePolicy(loser, leases).can_take("rooms", 105.0), "the preferred service does not take it"
 
 
 def test_a_topic_is_handed_over_to_a_running_preferred_service_after_the_delay():

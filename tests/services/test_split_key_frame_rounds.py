@@ -1,4 +1,4 @@
-"""A publisher tells its whole state anew, in several messages, and the translator dies between them: nobody notices."""
+"""A translator that stops within a key frame round of several messages is replaced without a loss."""
 
 import asyncio
 from types import SimpleNamespace
@@ -25,59 +25,59 @@ LIMIT = 65_536
 
 @pytest.fixture
 def log(monkeypatch):
-    """A log in which rounds take several messages, one of them under other rules; each frame is a message."""
+    """A log with key frame rounds of several messages, one after a new configuration; each frame is a message."""
     monkeypatch.setattr(publisher, "CHUNK_BYTES", 20)
-    made = Log(ROOMS, publishers=["p1"], demand=Demand({"t": 0.1}))
+    log = Log(ROOMS, publishers=["p1"], demand=Demand({"t": 0.1}))
     for k in range(40):
-        made.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
-    made.heartbeat("p1")
-    configured = made.publishers["p1"]
-    made.config = type(made.config)(made.config.version + 1, Demand({"t": 0.4}))
-    for frame in configured.reconfigure(made.config, made.now):
-        made.say("p1", [frame])
+        log.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
+    log.heartbeat("p1")
+    encoder = log.publishers["p1"]
+    log.config = type(log.config)(log.config.version + 1, Demand({"t": 0.4}))
+    for frame in encoder.reconfigure(log.config, log.now):
+        log.append("p1", [frame])
     for k in range(40, 60):
-        made.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
-    made.heartbeat("p1")
-    return made
+        log.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
+    log.heartbeat("p1")
+    return log
 
 
-def rounds(log):
-    """Which messages are key frames of the round under other rules."""
+def second_round(log):
+    """Return the indexes of the key frames of the round after the new configuration."""
     keys = [n for n, stored in enumerate(log.messages) if split(stored.payload)[0][0] & 15 == FrameKind.KEY]
     return [n for n in keys if n > 10]
 
 
-def test_whoever_takes_over_within_a_round_goes_on_without_a_loss(log):
+def test_a_successor_within_a_round_resumes_without_a_loss(log):
     asyncio.run(_take_over(log))
 
 
 async def _take_over(log):
-    cut = rounds(log)
-    assert len(cut) > 3
+    round_ = second_round(log)
+    assert len(round_) > 3
     async with LocalBroker(LocalServer()) as broker:
         await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")])
         for stored in log.messages:
             await broker.append(log_of("rooms"), stored.subject, stored.payload)
-        for number in (cut[0] - 1, *cut, cut[-1] + 1, cut[-1] + 5):
+        for number in (round_[0] - 1, *round_, round_[-1] + 1, round_[-1] + 5):
             for one in (COARSE, HELD):
-                await _succeed(broker, log, one, number + 1, cut)
+                await _succeed(broker, log, one, number + 1, round_)
 
 
-async def _succeed(broker, log, one, told, cut):
-    """One translator has told so many messages; another one goes on, from before the round where it was not whole."""
+async def _succeed(broker, log, one, count, round_):
+    """Replace a translator after `count` messages; within the round its successor reads from before the round."""
     first = log.translation(1)
     first.open(one)
-    for stored in log.messages[:told]:
+    for stored in log.messages[:count]:
         first.receive(stored)
     first.send_suppressed()
     channels = Channels(log)
     channels.messages = first.take_messages(LIMIT)
-    place = channels.ends(one.id)["p1"].offset + 1
-    assert (place <= told) == (told - 1 in cut[1:]), "a channel has nothing to tell of the rest of a round"
+    position = channels.ends(one.id)["p1"].offset + 1
+    assert (position <= count) == (count - 1 in round_[1:]), "a channel sends nothing for the rest of a round"
     view = SimpleNamespace(name="rooms", fetch_definition=None)
-    decoders = await restore_decoders(broker, view, LogDecoder(log.schemas()), place)
+    decoders = await restore_decoders(broker, view, LogDecoder(log.schemas()), position)
     first_unread = decoders.log_decoder.offset + 1
-    assert first_unread == (cut[0] + 1 if told - 1 in cut else place)
+    assert first_unread == (round_[0] + 1 if count - 1 in round_ else position)
     assert decoders.log_decoder.decoders["p1"].state is State.READY
     second = log.translation(2, log_decoder=decoders.log_decoder)
     second.open(one, channels.ends(one.id))

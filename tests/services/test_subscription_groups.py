@@ -1,8 +1,8 @@
-"""Many subscriptions, few classes: what is asked is worked out for those who changed, and comes out the same."""
+"""Many subscriptions, few classes: incremental decisions and demands equal those made from all subscriptions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_channel_plan import ROOMS, asking, topic
+from test_channel_plan import ROOMS, subscription, topic
 
 from thinwire.services.registry.registry import make_demand_index
 from thinwire.services.translator.channel_plan import ChannelDecider
@@ -18,29 +18,29 @@ CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), WANTED), max_si
 
 
 @given(CHANGES)
-def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(rounds):
-    judge, present = ChannelDecider(), topic()
-    before = judge.decide(present)
+def test_incremental_decisions_equal_decisions_from_all_subscriptions(rounds):
+    decider, present = ChannelDecider(), topic()
+    before = decider.decide(present)
     for changes in rounds:
         for identity, wanted in changes:
             present.subscriptions.pop(identity, None)
             if wanted is not None:
-                present.subscriptions[identity] = asking(identity, **wanted)
-        said = judge.decide(present, {identity for identity, _ in changes} | {"rooms"})
-        assert list(said.items()) == list(ChannelDecider().decide(present).items())
-        if said == before and list(said) == list(before):
-            before = said
-    assert judge.decide(present, set()) is judge.decide(present, {"nobody"})
+                present.subscriptions[identity] = subscription(identity, **wanted)
+        decisions = decider.decide(present, {identity for identity, _ in changes} | {"rooms"})
+        assert list(decisions.items()) == list(ChannelDecider().decide(present).items())
+        if decisions == before and list(decisions) == list(before):
+            before = decisions
+    assert decider.decide(present, set()) is decider.decide(present, {"nobody"})
 
 
 @given(CHANGES)
-def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
-    index, asked = make_demand_index(), {}
+def test_the_tolerance_budget_needs_each_distinct_demand_once(rounds):
+    index, subscriptions = make_demand_index(), {}
     for identity, wanted in (change for changes in rounds for change in changes):
-        asked.pop(identity, None)
+        subscriptions.pop(identity, None)
         if wanted is not None:
-            asked[identity] = asking(identity, **wanted)
-        index.update(identity, asked.get(identity))
+            subscriptions[identity] = subscription(identity, **wanted)
+        index.update(identity, subscriptions.get(identity))
         demands = [group.oldest for group in index.groups()]
-        assert budget(ROOMS, demands) == budget(ROOMS, asked.values())
-        assert len(demands) == len({str(one.tolerance["t"]) for one in asked.values()})
+        assert budget(ROOMS, demands) == budget(ROOMS, subscriptions.values())
+        assert len(demands) == len({str(one.tolerance["t"]) for one in subscriptions.values()})

@@ -1,4 +1,4 @@
-"""Translation, message by message: what each class is told, how far its channel says it is, and what goes wrong."""
+"""Translation, message by message: the events and positions of each channel, and failures."""
 
 import pytest
 from demand_classes import selects
@@ -41,7 +41,7 @@ def walk(log, count, publishers=("p1", "p2"), first=0):
 
 
 def translated(log, classes=ALL, messages=None, **others):
-    """Everything translated at once by one translator that never fails: the translation and its messages."""
+    """Translate all messages with one translator; return the translation and its messages."""
     translation = log.translation(**others)
     for one in classes:
         translation.open(one)
@@ -50,30 +50,30 @@ def translated(log, classes=ALL, messages=None, **others):
     return translation, translation.take_messages(LIMIT)
 
 
-def check_told(log, reader, *, whole=True):
-    """Every event of the chosen sources came once, in order, and within its tolerance."""
-    schema = reader.asked.schema(log.schema)
-    due = [identity for identity in log.truth if selects(reader.asked, identity[2], log.schema)]
-    heard = [event.identity for event in reader.events]
-    assert len(set(heard)) == len(heard)
-    assert sorted(heard) == sorted(due) if whole else set(heard) <= set(due)
+def check_delivered(log, reader, *, complete=True):
+    """Check that every event of the selected sources came once, in order and within its tolerance."""
+    schema = reader.demand.schema(log.schema)
+    expected = [identity for identity in log.truth if selects(reader.demand, identity[2], log.schema)]
+    delivered = [event.identity for event in reader.events]
+    assert len(set(delivered)) == len(delivered)
+    assert sorted(delivered) == sorted(expected) if complete else set(delivered) <= set(expected)
     for event in reader.events:
         assert set(event) == {p.name for p in schema}
-        check_within(log, reader.asked, event)
+        check_within(log, reader.demand, event)
 
 
-def check_within(log, one, event):
-    truth, told = log.truth[event.identity], log.bounds[event.identity]
+def check_within(log, demand, event):
+    truth, bounds = log.truth[event.identity], log.bounds[event.identity]
     assert abs(event["t"] - truth["t"]) <= event.bound["t"] + 1e-9
-    assert event.bound["t"] <= max(one.tolerance["t"], told["t"])
+    assert event.bound["t"] <= max(demand.tolerance["t"], bounds["t"])
     if "on" in event:
         assert event["on"] == truth["on"]
-    if one.mode == "predict" or not event.virtual:
+    if demand.mode == "predict" or not event.virtual:
         assert event["time"] == truth["time"]
 
 
 @pytest.mark.parametrize("demand", [Demand(), Demand({"t": 0.2}), Demand({"t": 0.2}, mode="hold"), Demand({"t": 3})])
-def test_every_class_is_told_every_event_within_its_tolerance(demand):
+def test_every_class_gets_every_event_within_its_tolerance(demand):
     log = Log(ROOMS, demand=demand)
     walk(log, 60)
     for name in log.publishers:
@@ -83,7 +83,7 @@ def test_every_class_is_told_every_event_within_its_tolerance(demand):
         reader = Reader(log, one)
         reader.read(messages)
         assert reader.missed == []
-        check_told(log, reader)
+        check_delivered(log, reader)
     assert translation.counts.events == len(log.truth) == 120
     assert translation.counts.encodings == 3 * 120 + 60
     assert translation.problems == {}
@@ -92,7 +92,7 @@ def test_every_class_is_told_every_event_within_its_tolerance(demand):
         assert (counts.frames, counts.frame_bytes) == (len(frames), sum(map(len, frames)))
 
 
-def test_a_coarser_class_is_told_less():
+def test_a_coarser_class_takes_fewer_bytes():
     log = Log(ROOMS)
     walk(log, 60)
     counts = translated(log)[0].counts.classes
@@ -100,7 +100,7 @@ def test_a_coarser_class_is_told_less():
     assert counts[COARSE.id].data_bytes < counts[FINE.id].data_bytes
 
 
-def test_a_held_class_has_exact_values_where_they_fire_and_no_word_of_the_rest():
+def test_a_class_of_changes_gets_exact_values_of_changes_only():
     log = Log(ROOMS, publishers=["p1"])
     for k, t in enumerate((20.0, 20.9, 21.1, 21.0, 22.2)):
         log.publish("p1", event(k, t=t))
@@ -109,7 +109,7 @@ def test_a_held_class_has_exact_values_where_they_fire_and_no_word_of_the_rest()
     assert [(e.ordinal, e["t"], e["time"]) for e in reader.events] == [(1, 20.0, 0), (3, 21.1, 2000), (5, 22.2, 4000)]
 
 
-def test_two_who_are_fed_the_same_say_the_same_to_the_bit():
+def test_two_translators_of_the_same_log_send_the_same_bytes():
     log = Log(ROOMS, demand=Demand({"t": 0.3}))
     walk(log, 40)
     log.reconfigure(Demand({"t": 0.1}))
@@ -117,7 +117,7 @@ def test_two_who_are_fed_the_same_say_the_same_to_the_bit():
     assert translated(log)[1] == translated(log)[1]
 
 
-def test_publishers_that_are_told_to_do_otherwise_lose_nothing():
+def test_a_new_configuration_of_publishers_loses_no_event():
     log = Log(ROOMS, demand=Demand({"t": 2}))
     walk(log, 30)
     log.reconfigure(Demand({"t": 0.1}))
@@ -131,8 +131,8 @@ def test_publishers_that_are_told_to_do_otherwise_lose_nothing():
         reader = Reader(log, one)
         reader.read(messages)
         assert reader.missed == []
-        assert {link.config_version for link in reader.links.values()} == {3}
-        check_told(log, reader)
+        assert {decoder.config_version for decoder in reader.decoders.values()} == {3}
+        check_delivered(log, reader)
 
 
 def test_rounds_of_many_key_frames_make_no_gap():
@@ -151,19 +151,19 @@ def test_rounds_of_many_key_frames_make_no_gap():
         reader = Reader(log, one)
         reader.read(messages)
         assert reader.missed == []
-        check_told(log, reader)
+        check_delivered(log, reader)
     translation.request_key_frames(COARSE.id, now=translation.time + 1)
     assert [m.is_key for m in translation.take_messages(LIMIT)] == [True, False]
 
 
-def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
+def test_a_message_has_its_position_and_key_frames_are_messages_of_their_own():
     log = Log(ROOMS, publishers=["p1"])
     log.publish("p1", event(0), flush=False)
     log.publish("p1", event(1), flush=False)
     log.publish("p1", event(2, t=30.0))
     log.publish("p1", event(3, t=40.0))
-    whole = translated(log, [FINE])[1]
-    assert [(m.is_key, *decode_envelope(m.payload)[:2]) for m in whole] == [
+    large = translated(log, [FINE])[1]
+    assert [(m.is_key, *decode_envelope(m.payload)[:2]) for m in large] == [
         (True, 1, Position(1)),
         (False, 1, Position(3)),
     ]
@@ -171,17 +171,17 @@ def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
     small = []
     for stored in log.messages[1:]:
         translation.receive(stored)
-        small += translation.take_messages(1)  # every frame is larger, so each goes alone
-    told = dict.fromkeys(decode_envelope(m.payload)[1] for m in small)  # an event may take more than one frame
-    assert list(told) == [Position(1, 1), Position(1, 2), Position(2), Position(3)]
+        small += translation.take_messages(1)  # every frame is larger, so each is a message
+    positions = dict.fromkeys(decode_envelope(m.payload)[1] for m in small)  # an event may take more than one frame
+    assert list(positions) == [Position(1, 1), Position(1, 2), Position(2), Position(3)]
     assert b"".join(decode_envelope(m.payload)[2] for m in small) == b"".join(
-        split(decode_envelope(whole[1].payload)[2])
+        split(decode_envelope(large[1].payload)[2])
     )
-    for message in whole + small:
+    for message in large + small:
         assert message.is_key == begins_round(decode_envelope(message.payload)[2])
 
 
-def test_messages_are_cut_between_those_of_the_log_where_they_can():
+def test_messages_end_at_message_boundaries_of_the_log_if_possible():
     log = Log(ROOMS, publishers=["p1"])
     for k in range(40):
         log.publish("p1", event(k, t=k * 5.0), flush=k % 4 == 3)
@@ -191,16 +191,16 @@ def test_messages_are_cut_between_those_of_the_log_where_they_can():
     translation.open(FINE)
     for stored in log.messages:
         translation.receive(stored)
-    waiting = translation.pending_bytes
-    cut = translation.take_messages(120)
-    assert all(len(m.payload) <= 120 for m in cut if not m.is_key)
-    assert [decode_envelope(m.payload)[1].within for m in cut] == [0] * len(cut)
-    told = translation.counts.classes[FINE.id]
-    assert waiting == told.frame_bytes + FRAME_OVERHEAD * told.frames
+    pending = translation.pending_bytes
+    messages = translation.take_messages(120)
+    assert all(len(m.payload) <= 120 for m in messages if not m.is_key)
+    assert [decode_envelope(m.payload)[1].within for m in messages] == [0] * len(messages)
+    counts = translation.counts.classes[FINE.id]
+    assert pending == counts.frame_bytes + FRAME_OVERHEAD * counts.frames
     assert translation.pending_bytes == 0
 
 
-def test_a_class_that_is_opened_later_begins_with_what_is_known():
+def test_a_class_that_is_opened_later_begins_with_the_current_state():
     log = Log(ROOMS)
     walk(log, 20)
     translation, _ = translated(log, [])
@@ -232,7 +232,7 @@ def test_classes_of_all_sources_share_a_row_map():
 def test_another_incarnation_has_another_row_map():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 4, publishers=["p1"])
-    log.live("p1", incarnation=2)
+    log.start_publisher("p1", incarnation=2)
     for room in "ba":
         log.publish("p1", event(9, room))
     translation, _ = translated(log, [COARSE, FINE])
@@ -241,7 +241,7 @@ def test_another_incarnation_has_another_row_map():
     assert coarse.keys == [("b",), ("a",)]
 
 
-def test_a_class_that_is_closed_and_opened_again_goes_on_with_higher_numbers():
+def test_a_class_that_is_closed_and_reopened_continues_its_sequence():
     log = Log(ROOMS)
     walk(log, 20)
     translation, messages = translated(log, [COARSE])
@@ -256,11 +256,11 @@ def test_a_class_that_is_closed_and_opened_again_goes_on_with_higher_numbers():
     translation.open(COARSE)
     reader.read(translation.take_messages(LIMIT))
     assert {m.reason for m in reader.missed} == {"gap"}
-    check_told(log, reader, whole=False)
-    assert all(link.state is State.READY for link in reader.links.values())
+    check_delivered(log, reader, complete=False)
+    assert all(decoder.state is State.READY for decoder in reader.decoders.values())
 
 
-def test_what_subscribers_ask_for_is_told_at_most_once_a_second_of_the_logs_time():
+def test_requests_are_answered_at_most_once_per_second_of_log_time():
     log = Log(ROOMS)
     walk(log, 20)
     translation, _ = translated(log, [COARSE, FINE])
@@ -279,25 +279,25 @@ def test_what_subscribers_ask_for_is_told_at_most_once_a_second_of_the_logs_time
     assert [m.is_key for m in translation.take_messages(LIMIT) if m.class_id == COARSE.id] == [False, True]
 
 
-def test_heartbeats_and_audits_are_the_publishers():
+def test_heartbeats_and_audits_of_the_publisher_are_forwarded():
     log = Log(ROOMS, publishers=["p1"], audit_every=5, demand=Demand({"t": 0.1}))
     walk(log, 30, ["p1"])
     log.heartbeat("p1")
-    told = log.publishers["p1"]._watermark / 1000
+    watermark = log.publishers["p1"]._watermark / 1000
     messages = translated(log)[1]
     for one in ALL:
         reader = Reader(log, one)
         reader.read(messages)
-        found = [thing for thing in reader.deliveries if isinstance(thing, Audit)]
-        assert found
-        assert all(audit.errors["t"] <= one.tolerance["t"] for audit in found)
-        assert all(audit.errors.keys() == audit.bound.keys() for audit in found)
-        marks = [thing.time for thing in reader.deliveries if isinstance(thing, Watermark)]
+        audits = [delivery for delivery in reader.deliveries if isinstance(delivery, Audit)]
+        assert audits
+        assert all(audit.errors["t"] <= one.tolerance["t"] for audit in audits)
+        assert all(audit.errors.keys() == audit.bound.keys() for audit in audits)
+        marks = [delivery.time for delivery in reader.deliveries if isinstance(delivery, Watermark)]
         assert marks == sorted(marks)
-        assert marks[-1] == told
+        assert marks[-1] == watermark
 
 
-def test_what_was_passed_over_is_told_when_a_publisher_falls_silent_without_a_word():
+def test_suppressed_events_are_sent_on_request_without_a_heartbeat():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 8, ["p1"])
     translation, messages = translated(log, [COARSE])
@@ -306,7 +306,7 @@ def test_what_was_passed_over_is_told_when_a_publisher_falls_silent_without_a_wo
     assert len(reader.events) < 8
     translation.send_suppressed()
     reader.read(translation.take_messages(LIMIT))
-    check_told(log, reader)
+    check_delivered(log, reader)
     translation.send_suppressed(COARSE.id, "p1")
     assert translation.take_messages(LIMIT) == []
     assert not translation.find_stream(COARSE.id, "p1").has_unsent_suppressed
@@ -314,113 +314,113 @@ def test_what_was_passed_over_is_told_when_a_publisher_falls_silent_without_a_wo
     assert translation.find_stream(COARSE.id, "p2") is None
 
 
-def harmed(log, number, payload=b"\x01\x77\x77garbage"):
-    """The log with one message replaced."""
+def corrupted(log, number, payload=b"\x01\x77\x77garbage"):
+    """Return the messages of the log with one payload replaced."""
     return [s._replace(payload=payload) if s.offset == number else s for s in log.messages]
 
 
 @pytest.mark.parametrize("how", ["corrupt", "left out"])
-def test_a_loss_is_told_as_such_and_only_to_those_who_lost(how):
+def test_a_loss_is_reported_and_only_to_the_affected_classes(how):
     log = Log(ROOMS, key_frame_interval=5.0)
     walk(log, 80)
     for name in log.publishers:
         log.heartbeat(name)
     victim = next(s for s in log.messages[60:] if s.subject.endswith(".p1.d"))
-    messages = harmed(log, victim.offset) if how == "corrupt" else [s for s in log.messages if s != victim]
-    told = translated(log, messages=messages)[1]
+    messages = corrupted(log, victim.offset) if how == "corrupt" else [s for s in log.messages if s != victim]
+    translated_messages = translated(log, messages=messages)[1]
     for one in ALL:
         reader = Reader(log, one)
-        reader.read(told)
-        losers = {"p1"} if how == "corrupt" else {"p1", "p2"}
-        assert {m.publisher for m in reader.missed} == losers
-        gone = {
+        reader.read(translated_messages)
+        affected = {"p1"} if how == "corrupt" else {"p1", "p2"}
+        assert {m.publisher for m in reader.missed} == affected
+        missed = {
             (m.publisher, 1, m.source, n)
             for m in reader.missed
             if m.source is not None
             for n in range(m.first, m.last + 1)
         }
-        heard = [e.identity for e in reader.events]
-        assert len(set(heard)) == len(heard)
-        assert not gone & set(heard)
-        due = {i for i in log.truth if selects(one, i[2], ROOMS)}
-        assert gone | set(heard) == due
-        for seen in reader.events:
-            if seen.bound["t"] is not None:
-                check_within(log, one, seen)
+        delivered = [e.identity for e in reader.events]
+        assert len(set(delivered)) == len(delivered)
+        assert not missed & set(delivered)
+        expected = {i for i in log.truth if selects(one, i[2], ROOMS)}
+        assert missed | set(delivered) == expected
+        for received in reader.events:
+            if received.bound["t"] is not None:
+                check_within(log, one, received)
 
 
-def test_what_came_before_a_loss_in_its_message_is_told():
+def test_events_before_a_corrupt_frame_of_a_message_are_sent():
     log = Log(ROOMS, publishers=["p1"])
     for k in range(3):
         log.publish("p1", event(k, t=30.0 * k), flush=k == 2)
     broken = log.messages[-1].payload[:-1] + b"\xff"
-    translation, told = translated(log, [FINE], harmed(log, len(log.messages), broken))
+    translation, messages = translated(log, [FINE], corrupted(log, len(log.messages), broken))
     reader = Reader(log, FINE)
-    reader.read(told)
+    reader.read(messages)
     assert [e.ordinal for e in reader.events] == [1, 2]
-    assert decode_envelope(told[-1].payload)[1] == Position(1, 2)
+    assert decode_envelope(messages[-1].payload)[1] == Position(1, 2)
     assert translation.find_stream(FINE.id, "p1") is None
 
 
-def test_another_life_of_a_publisher_begins_anew():
+def test_a_new_incarnation_of_a_publisher_is_reported_as_a_restart():
     log = Log(ROOMS)
     walk(log, 20)
-    log.live("p1", incarnation=2)
+    log.start_publisher("p1", incarnation=2)
     walk(log, 20, first=20)
     for name in log.publishers:
         log.heartbeat(name)
-    told = translated(log)[1]
+    messages = translated(log)[1]
     for one in ALL:
         reader = Reader(log, one)
-        reader.read(told)
+        reader.read(messages)
         assert [(m.publisher, m.reason) for m in reader.missed] == [("p1", "restart")]
-        check_told(log, reader)
+        check_delivered(log, reader)
 
 
-def test_a_schema_that_is_not_known_yet_is_asked_for_once():
+def test_a_message_with_an_unknown_schema_is_processed_after_the_schema_is_known():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 10, ["p1"])
-    known = {}
+    schemas = {}
     translation = log.translation()
-    translation.log_decoder._lookup = known.get
+    translation.log_decoder._lookup = schemas.get
     translation.open(FINE)
     with pytest.raises(UnknownSchema):
         translation.receive(log.messages[0])
-    known[ROOMS.fingerprint] = ROOMS
+    schemas[ROOMS.fingerprint] = ROOMS
     for stored in log.messages:
         translation.receive(stored)
-        translation.receive(stored)  # one that comes again changes nothing
+        translation.receive(stored)  # a repeated message has no effect
     reader = Reader(log, FINE)
     reader.read(translation.take_messages(LIMIT))
     translation.send_suppressed()
     reader.read(translation.take_messages(LIMIT))
-    check_told(log, reader)
+    check_delivered(log, reader)
 
 
-def test_a_class_that_takes_fewer_sources_is_refused_alone():
+def test_a_source_limit_affects_only_the_class_that_exceeds_it():
     log = Log(ROOMS, publishers=["p1"])
     log.publish("p1", event(0, "a"))
     log.publish("p1", event(1, "b"))
     log.publish("p1", event(2, "a"))
-    translation, told = translated(log, [FINE, NARROW], max_sources=1)
-    assert translation.counts.classes[FINE.id].rejected == 2  # the event, and then the whole state
+    translation, messages = translated(log, [FINE, NARROW], max_sources=1)
+    assert translation.counts.classes[FINE.id].rejected == 2  # the event, and then the complete state
     assert translation.counts.classes[NARROW.id].rejected == 0
     assert all(FINE.id in problem for problem in translation.problems)
     translation.send_suppressed()
     reader = Reader(log, NARROW)
-    reader.read(told + translation.take_messages(LIMIT))
-    check_told(log, reader)
+    reader.read(messages + translation.take_messages(LIMIT))
+    check_delivered(log, reader)
 
 
-def test_topics_that_are_thinned_have_no_classes():
+def test_topics_with_a_minimum_interval_have_no_channels():
     log = Log(ROOMS, publishers=["p1"], demand=Demand(min_interval=5))
     walk(log, 10, ["p1"])
-    translation, told = translated(log, [FINE])
-    assert told == []
+    translation, messages = translated(log, [FINE])
+    assert messages == []
     assert any("thinned" in problem for problem in translation.problems)
 
 
-def test_a_demand_that_cannot_be_is_refused_and_harms_nobody():
+def test_an_invalid_demand_is_refused_without_effect_on_other_classes():
     log = Log(ROOMS)
     walk(log, 5)
     translation, _ = translated(log, [COARSE])
@@ -432,7 +432,7 @@ def test_a_demand_that_cannot_be_is_refused_and_harms_nobody():
     assert len(translation.take_messages(LIMIT)) == 1
 
 
-def test_a_successor_goes_on_in_the_middle_of_a_message():
+def test_a_successor_resumes_within_a_message():
     log = Log(ROOMS, publishers=["p1"])
     for k in range(12):
         log.publish("p1", event(k, t=k * 5.0), flush=k % 6 == 5)
@@ -441,48 +441,48 @@ def test_a_successor_goes_on_in_the_middle_of_a_message():
     translation.open(FINE)
     for stored in log.messages:
         translation.receive(stored)
-    whole = translation.take_messages(1)
+    messages = translation.take_messages(1)
     channels = Channels(log)
-    written = next(n for n, m in enumerate(whole, start=1) if decode_envelope(m.payload)[1] == Position(1, 3))
-    channels.messages = whole[:written]
+    written = next(n for n, m in enumerate(messages, start=1) if decode_envelope(m.payload)[1] == Position(1, 3))
+    channels.messages = messages[:written]
     assert channels.ends(FINE.id) == {"p1": Position(1, 3)}
     successor, first = channels.successor([FINE], epoch=2)
     for stored in log.messages[first:]:
         successor.receive(stored)
-    told = successor.take_messages(LIMIT)
-    assert (told[0].is_key, decode_envelope(told[0].payload)[:2]) == (True, (2, Position(1, 3)))
+    resumed = successor.take_messages(LIMIT)
+    assert (resumed[0].is_key, decode_envelope(resumed[0].payload)[:2]) == (True, (2, Position(1, 3)))
     reader = Reader(log, FINE)
-    reader.read(channels.messages + told + whole[written:])  # the dead one's last words come late, and are dropped
+    reader.read(channels.messages + resumed + messages[written:])  # late messages of the predecessor are dropped
     assert reader.missed == []
-    check_told(log, reader)
+    check_delivered(log, reader)
 
 
-def test_a_successor_without_the_state_says_that_events_are_missing():
+def test_a_successor_without_decoder_state_reports_missed_events():
     log = Log(ROOMS, publishers=["p1"], demand=Demand({"t": 0.1}))
     walk(log, 20, ["p1"])
-    told = translated(log, [COARSE])[1]
+    messages = translated(log, [COARSE])[1]
     walk(log, 10, ["p1"], first=20)
     log.publishers["p1"]._next_key = 0.0
     walk(log, 10, ["p1"], first=30)
     log.heartbeat("p1")
     channels = Channels(log)
-    channels.messages = told
+    channels.messages = messages
     successor = log.translation(2)
     successor.open(COARSE, channels.ends(COARSE.id))
     for stored in log.messages[-14:]:
         successor.receive(stored)
     reader = Reader(log, COARSE)
-    reader.read(told + successor.take_messages(LIMIT))
+    reader.read(messages + successor.take_messages(LIMIT))
     assert reader.missed[0].reason == "gap"
-    gone = {("p1", 1, m.source, n) for m in reader.missed if m.source for n in range(m.first, m.last + 1)}
-    assert gone
-    heard = {e.identity for e in reader.events}
-    assert not gone & heard
-    for seen in reader.events:
-        check_within(log, COARSE, seen)
+    missed = {("p1", 1, m.source, n) for m in reader.missed if m.source for n in range(m.first, m.last + 1)}
+    assert missed
+    delivered = {e.identity for e in reader.events}
+    assert not missed & delivered
+    for received in reader.events:
+        check_within(log, COARSE, received)
 
 
-def test_a_place_that_the_decoders_are_past_cannot_be_gone_on_from():
+def test_events_between_a_channel_end_and_later_decoders_are_reported_as_missed():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 20, ["p1"])
     early = translated(log, [COARSE], log.messages[:9])[1]
@@ -490,11 +490,11 @@ def test_a_place_that_the_decoders_are_past_cannot_be_gone_on_from():
     late.open(COARSE, {"p1": decode_envelope(early[-1].payload)[1]})
     reader = Reader(log, COARSE)
     reader.read(early + late.take_messages(LIMIT))
-    assert any(isinstance(thing, EventsMissed) for thing in reader.deliveries)
+    assert any(isinstance(delivery, EventsMissed) for delivery in reader.deliveries)
     assert reader.events[-1].ordinal == 10
 
 
-def test_an_envelope_that_was_cut_off_is_not_taken_for_one():
+def test_a_truncated_envelope_is_refused():
     payload = encode_envelope(70_000, Position(1 << 40, 3), b"x")
     assert decode_envelope(payload) == (70_000, Position(1 << 40, 3), b"x")
     for size in range(len(payload)):
@@ -502,7 +502,7 @@ def test_an_envelope_that_was_cut_off_is_not_taken_for_one():
             decode_envelope(payload[:size])
 
 
-def test_links_are_the_decoders_of_the_log():
+def test_a_translation_has_one_decoder_per_publisher():
     log = Log(ROOMS)
     translation, _ = translated(log)
     assert set(translation.decoders) == {publisher_in(stored.subject) for stored in log.messages} == {"p1", "p2"}

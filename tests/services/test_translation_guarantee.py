@@ -1,7 +1,7 @@
-"""The promise over a log, a channel and translators that die at any place: every event once, within its bound.
+"""The guarantee over a log, its channels and translators that crash anywhere: every event once, within its bound.
 
-A script is a list of moves of two publishers and of incidents. What translators say is written message by message, so a
-crash leaves any beginning of it; what the dead one had on its way may still land after its successor has spoken.
+A log has events of two publishers, heartbeats and new configurations. Translators write message by message, so a crash
+leaves any prefix of their messages; the others may still be stored after the first messages of the successor.
 """
 
 from collections import defaultdict
@@ -49,11 +49,11 @@ demands = st.builds(
 @st.composite
 def subscriptions(draw):
     properties = draw(st.none() | st.lists(st.sampled_from([*MEASURED, "on"]), min_size=1, max_size=3).map(tuple))
-    asked = draw(tolerances)
+    requested = draw(tolerances)
     return SubscriptionDocument(
         "plant",
         "s",
-        {name: value for name, value in asked.items() if properties is None or name in properties},
+        {name: value for name, value in requested.items() if properties is None or name in properties},
         draw(st.sampled_from([0, 0.5, 2])),
         properties=properties,
         sources=draw(st.sampled_from([None, None, {"machine": ["S0", "S2"]}])),
@@ -62,22 +62,22 @@ def subscriptions(draw):
 
 
 crashes = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30), st.booleans()), max_size=3)
-"""after how many messages of the log; how many of the last messages were not written; do those land late?"""
+"""log messages before the crash; number of last messages that were not written; are those stored late?"""
 
 
 def readings(chance):
-    """Any event of any machine: most values move a little, now and then one is absent, far off or off its grid."""
+    """Yield events of any machine: most values change by little; some are absent, far away or not on their grid."""
     values, times = {}, {}
     while True:
         machine = chance.choice(("S0", "S1", "S2"))
-        place = values.setdefault(machine, {"t": 200, "n": 0, "power": 0, "level": 0, "on": True, "mode": "calm"})
+        state = values.setdefault(machine, {"t": 200, "n": 0, "power": 0, "level": 0, "on": True, "mode": "calm"})
         times[machine] = times.get(machine, 0) + 1000 + chance.choice((0, 0, 0, 7))
         for name in MEASURED:
-            place[name] += chance.choice((0, 0, 1, -1, 2, -3, chance.randint(-40, 40)))
-        place["on"] ^= chance.random() < 0.1
-        place["mode"] = chance.choice(("storm", "calm")) if chance.random() < 0.1 else place["mode"]
-        event = {"time": times[machine], "machine": machine, **place}
-        event |= {"t": place["t"] / 10, "power": place["power"] / 2, "level": place["level"] * 0.37}
+            state[name] += chance.choice((0, 0, 1, -1, 2, -3, chance.randint(-40, 40)))
+        state["on"] ^= chance.random() < 0.1
+        state["mode"] = chance.choice(("storm", "calm")) if chance.random() < 0.1 else state["mode"]
+        event = {"time": times[machine], "machine": machine, **state}
+        event |= {"t": state["t"] / 10, "power": state["power"] / 2, "level": state["level"] * 0.37}
         if chance.random() < 0.1:
             event |= chance.choice(({"t": None}, {"n": None}, {"t": 1e6}, {"t": event["t"] + 0.04}, {"level": 1e300}))
         yield event
@@ -85,7 +85,7 @@ def readings(chance):
 
 @st.composite
 def logs(draw):
-    """Up to 80 events of two publishers, many to a message, and now and then other rules or a heartbeat."""
+    """Up to 80 events of two publishers, many to a message, with some new configurations and heartbeats."""
     chance = Random(draw(st.integers(0, 1 << 32)))
     log = Log(PLANT, demand=draw(demands))
     events = {name: readings(chance) for name in log.publishers}
@@ -103,11 +103,11 @@ def logs(draw):
 
 
 def run(log, classes, crashes, limit):
-    """Translate the whole log through all crashes; everything that ends up in the channels, in order."""
+    """Translate the log through all crashes; return all messages of the channels, in order."""
     channels = Channels(log)
     translation, at = channels.successor(classes, epoch=1)
     epoch, late = 1, []
-    for after, unwritten, lands in sorted(crashes, key=lambda crash: crash[0]):
+    for after, unwritten, is_late in sorted(crashes, key=lambda crash: crash[0]):
         stop = min(after, len(log.messages))
         at = max(at, 0)
         for stored in log.messages[at:stop]:
@@ -115,55 +115,55 @@ def run(log, classes, crashes, limit):
             if stored.offset % 2:
                 channels.messages += translation.take_messages(limit)
         channels.messages += translation.take_messages(limit)
-        kept = len(channels.messages) - min(unwritten, spoken(channels.messages, epoch))
-        on_the_way, channels.messages = channels.messages[kept:], channels.messages[:kept]
-        late = on_the_way if lands else []
+        written = len(channels.messages) - min(unwritten, count_last(channels.messages, epoch))
+        in_flight, channels.messages = channels.messages[written:], channels.messages[:written]
+        late = in_flight if is_late else []
         epoch += 1
         translation, at = channels.successor(classes, epoch)
-        if late and at < len(log.messages):  # the successor speaks first, then the dead one's words arrive
+        if late and at < len(log.messages):  # late messages arrive after the first ones of the successor
             translation.receive(log.messages[at])
             at += 1
             first = translation.take_messages(limit)
-            told = {(m.class_id, m.publisher) for m in first}
-            channels.messages += first + [m for m in late if (m.class_id, m.publisher) in told]
+            resumed = {(m.class_id, m.publisher) for m in first}
+            channels.messages += first + [m for m in late if (m.class_id, m.publisher) in resumed]
     for stored in log.messages[at:]:
         translation.receive(stored)
     return channels.messages + translation.take_messages(limit)
 
 
-def spoken(messages, epoch):
-    """How many of the last messages are of this epoch."""
+def count_last(messages, epoch):
+    """Return how many of the last messages are of this epoch."""
     return sum(decode_envelope(message.payload)[0] == epoch for message in messages)
 
 
-def allowed(asked, p):
-    """How far off a property may be."""
-    amount = tolerance_of(PLANT, p, asked.demand)
-    idles = p.idle_band is not None and p.name not in asked.tolerance
+def tolerance(document, p):
+    """Return the tolerance of a property, including its idle band."""
+    amount = tolerance_of(PLANT, p, document.demand)
+    idles = p.idle_band is not None and p.name not in document.tolerance
     return float(amount + Fraction(str(p.idle_band)) if idles else amount)
 
 
-def distance(p, seen, truth):
-    if p.kind not in TOLERANT_KINDS or seen is None or truth is None:
-        return 0 if seen == truth else float("inf")
-    return abs(Fraction(str(seen)) - Fraction(str(truth)))
+def distance(p, value, truth):
+    if p.kind not in TOLERANT_KINDS or value is None or truth is None:
+        return 0 if value == truth else float("inf")
+    return abs(Fraction(str(value)) - Fraction(str(truth)))
 
 
-def check_value(log, asked, event, p):
-    bound, seen, truth = event.bound[p.name], event[p.name], log.truth[event.identity][p.name]
-    told = log.bounds[event.identity][p.name]
+def check_value(log, document, event, p):
+    bound, value, truth = event.bound[p.name], event[p.name], log.truth[event.identity][p.name]
+    log_bound = log.bounds[event.identity][p.name]
     if bound is None:
-        assert (asked.emit, p.role, event.virtual) == ("changes", Role.HEADER, True)
+        assert (document.emit, p.role, event.virtual) == ("changes", Role.HEADER, True)
         return
-    assert bound <= max(allowed(asked, p), told), p.name
+    assert bound <= max(tolerance(document, p), log_bound), p.name
     slack = Fraction(1, 10**9) if p.kind is Kind.FLOAT else Fraction(1, 10**12)
-    assert distance(p, seen, truth) <= Fraction(bound) + slack, (p.name, seen, truth)
+    assert distance(p, value, truth) <= Fraction(bound) + slack, (p.name, value, truth)
 
 
 @settings(max_examples=25)
 @given(logs(), st.lists(subscriptions(), min_size=1, max_size=3), crashes, st.sampled_from([1, 90, 400, 65_536]))
-def test_every_event_once_and_within_its_bound_whatever_dies(log, asked, crashes, limit):
-    by_class = {DemandClass.of(one).id: one for one in asked}
+def test_every_event_once_and_within_its_bound_after_any_crashes(log, documents, crashes, limit):
+    by_class = {DemandClass.of(one).id: one for one in documents}
     classes = [DemandClass.of(one) for one in by_class.values()]
     messages = run(log, classes, crashes, limit)
     for one in classes:
@@ -177,31 +177,31 @@ def test_every_event_once_and_within_its_bound_whatever_dies(log, asked, crashes
             check_held(log, by_class[one.id], one, changes.events)
 
 
-def check_all(log, asked, one, events):
-    heard = defaultdict(list)
-    schema = one.schema(PLANT)
+def check_all(log, document, demand, events):
+    delivered = defaultdict(list)
+    schema = demand.schema(PLANT)
     for event in events:
         assert set(event) == {p.name for p in schema}
-        heard[event.identity[:3]].append(event.ordinal)
+        delivered[event.identity[:3]].append(event.ordinal)
         for p in schema.wire:
-            check_value(log, asked, event, p)
-    due = defaultdict(list)
+            check_value(log, document, event, p)
+    expected = defaultdict(list)
     for *source, ordinal in log.truth:
-        if selects(one, source[2], PLANT):
-            due[tuple(source)].append(ordinal)
-    assert dict(heard) == dict(due)
+        if selects(demand, source[2], PLANT):
+            expected[tuple(source)].append(ordinal)
+    assert dict(delivered) == dict(expected)
 
 
-def check_held(log, asked, one, events):
-    """At every event of a source, the last one that was told is within the tolerance of it."""
-    told = {event.identity: event for event in events}
+def check_held(log, document, demand, events):
+    """Check that at every event of a source, the last delivered one is within its tolerance."""
+    delivered = {event.identity: event for event in events}
     last = {}
     for identity, truth in log.truth.items():
-        if not selects(one, identity[2], PLANT):
+        if not selects(demand, identity[2], PLANT):
             continue
-        event = last[identity[:3]] = told.get(identity, last.get(identity[:3]))
+        event = last[identity[:3]] = delivered.get(identity, last.get(identity[:3]))
         assert event is not None
-        for p in (p for p in one.schema(PLANT).wire if p.role is not Role.HEADER):
-            limit = max(allowed(asked, p), log.bounds[identity][p.name])
+        for p in (p for p in demand.schema(PLANT).wire if p.role is not Role.HEADER):
+            limit = max(tolerance(document, p), log.bounds[identity][p.name])
             slack = Fraction(1, 10**9)
             assert distance(p, event[p.name], truth[p.name]) <= Fraction(limit) + slack, (p.name, event, truth)

@@ -1,4 +1,4 @@
-"""The translator at brokers: channels come and go with those who ask, and outlive whoever writes them."""
+"""The translator at brokers: channels open and close with subscriptions, and survive crashes of translators."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ from translator_setup import KINDS, TERM, Building, running, site, until
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
 from thinwire.services.leased_service import HeldTopic, choose_instance
-from thinwire.services.translator import topic_translation as working
+from thinwire.services.translator import topic_translation
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
@@ -31,19 +31,19 @@ from thinwire.topics.position import decode_envelope
 from thinwire.topics.registry_client import remove_subscription
 
 
-def run(tell, kind, patience=60.0):
-    async def told(connect):
-        async with asyncio.timeout(patience), AsyncExitStack() as stack:
+def run(main, kind, timeout=60.0):
+    async def execute(connect):
+        async with asyncio.timeout(timeout), AsyncExitStack() as stack:
 
             async def connected():
                 broker = await connect()
                 stack.push_async_callback(broker.close)
                 return broker
 
-            await tell(await connected(), connected)
+            await main(await connected(), connected)
 
     with site(kind) as connect:
-        asyncio.run(told(connect))
+        asyncio.run(execute(connect))
 
 
 async def lease_of(broker, topic):
@@ -52,23 +52,23 @@ async def lease_of(broker, topic):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_demands_are_encoded_once_and_dropped_when_nobody_asks(kind):
-    async def tell(broker, connect):
+def test_equal_demands_are_encoded_once_and_closed_without_subscriptions(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
         own = await connect()
         async with running(own) as service:
             await building.publish(5)
-            asked = {(await building.ask(name)).id: await building.ask(name) for name in ("a", "b", "c")}
-            [one] = asked.values()
-            document = await building.opened(one)
+            demands = {(await building.subscribe(name)).id: await building.subscribe(name) for name in ("a", "b", "c")}
+            [one] = demands.values()
+            document = await building.wait_open(one)
             assert document.since == building.last
             await building.publish(60)
             await building.heartbeat()
             translation = service.active_work[building.topic].translation
-            hearers = [building.hear(one) for _ in range(3)]
-            for hearer in hearers:
-                await hearer.hear(63)  # the three rooms as they stood, and everything after
-                assert len(hearer.events) == 63
+            subscribers = [building.subscriber(one) for _ in range(3)]
+            for subscriber in subscribers:
+                await subscriber.receive(63)  # the current state of the three rooms, and all later events
+                assert len(subscriber.events) == 63
             assert translation.counts.encodings == 60
             assert len(translation.counts.classes) == 1
             for name in ("a", "b"):
@@ -76,105 +76,105 @@ def test_equal_demands_are_encoded_once_and_dropped_when_nobody_asks(kind):
             await asyncio.sleep(0.5)
             assert await building.document(one) is not None
             await remove_subscription(building.bucket, building.topic, "c")
-            await until(lambda: gone(building, one))
-            await until(lambda: nothing_held(service))
+            await until(lambda: is_closed(building, one))
+            await until(lambda: holds_nothing(service))
             assert (await lease_of(broker, building.topic)).holder == ""
 
-    async def gone(building, asked):
-        return await building.document(asked) is None
+    async def is_closed(building, demand):
+        return await building.document(demand) is None
 
-    async def nothing_held(service):
+    async def holds_nothing(service):
         return not service.active_work
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_in_the_middle_another_goes_on_and_every_event_comes_once(kind):
-    async def tell(broker, connect):
+def test_after_a_crash_a_successor_resumes_and_every_event_comes_once(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        asked = await building.ask("a", durable="a")
-        hearer = building.hear(asked)
-        for life in range(3):
+        demand = await building.subscribe("a", durable="a")
+        subscriber = building.subscriber(demand)
+        for crashes in range(3):
             own = await connect()
             service = TranslatorService(own, lease=TERM, linger=0.001, checkpoint_messages=25)
             task = asyncio.create_task(service.run())
-            await building.opened(asked, epoch=life + 1)
+            await building.wait_open(demand, epoch=crashes + 1)
             await building.publish(40)
-            await hearer.hear(10 + 40 * life)
-            await own.close()  # no farewell: the lease has to run out
+            await subscriber.receive(10 + 40 * crashes)
+            await own.close()  # the lease is not released: it has to expire
             await task
             await building.publish(10)
         own = await connect()
         async with running(own):
-            await building.opened(asked, epoch=4)
+            await building.wait_open(demand, epoch=4)
             await building.publish(20)
             await building.heartbeat()
-            await hearer.hear(len(building.truth))
-        hearer.check()
-        assert len(hearer.events) == len(building.truth)
-        assert set(hearer.epochs.values()) == {4}
+            await subscriber.receive(len(building.truth))
+        subscriber.check()
+        assert len(subscriber.events) == len(building.truth)
+        assert set(subscriber.epochs.values()) == {4}
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_within_a_message_nothing_of_it_is_lost_or_told_twice(kind, monkeypatch):
-    """Messages of many events, cut into small ones: most deaths happen between two parts of one."""
-    monkeypatch.setattr(working, "MAX_BATCH", 120)
+def test_a_crash_within_a_message_loses_and_repeats_no_event(kind, monkeypatch):
+    """Messages of many events are split into small ones: most crashes happen between two parts of one."""
+    monkeypatch.setattr(topic_translation, "MAX_BATCH", 120)
     chance = Random(kind)
 
-    async def tell(broker, connect):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        asked = [await building.ask("a", durable="a"), await building.ask("b", 1.0, durable="b")]
-        hearers = [building.hear(one) for one in asked]
-        for life in range(1, 7):
+        demands = [await building.subscribe("a", durable="a"), await building.subscribe("b", 1.0, durable="b")]
+        subscribers = [building.subscriber(one) for one in demands]
+        for epoch in range(1, 7):
             own = await connect()
             service = TranslatorService(own, lease=0.2, linger=0.0, checkpoint_messages=7)
             task = asyncio.create_task(service.run())
-            await building.opened(asked[0], epoch=life)
-            publishing = asyncio.create_task(building.publish(600, at_once=50))
+            await building.wait_open(demands[0], epoch=epoch)
+            publishing = asyncio.create_task(building.publish(600, batch=50))
             await asyncio.sleep(chance.random() * 0.03)
             await own.close()
             await task
             await publishing
         async with running(await connect()):
-            await building.opened(asked[0], epoch=7)
+            await building.wait_open(demands[0], epoch=7)
             await building.heartbeat()
-            for hearer in hearers:
-                await hearer.hear(len(building.truth))
-        positions = [decode_envelope(stored.payload)[1] for hearer in hearers for stored in hearer.messages]
+            for subscriber in subscribers:
+                await subscriber.receive(len(building.truth))
+        positions = [decode_envelope(stored.payload)[1] for subscriber in subscribers for stored in subscriber.messages]
         assert any(position.within for position in positions)
-        hearers[0].check(0.5)
-        hearers[1].check(1.0)
+        subscribers[0].check(0.5)
+        subscribers[1].check(1.0)
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
-    async def tell(broker, connect):
+def test_two_translators_share_topics_and_take_over_those_of_a_stopped_one(kind):
+    async def main(broker, connect):
         names = ("t1", "t2")
         buildings = [await Building.build(broker, f"spread.topic{n}") for n in range(8)]
-        asked = [await building.ask("a") for building in buildings]
-        meant = {building.topic: choose_instance(building.topic, names) for building in buildings}
-        assert set(meant.values()) == set(names)
+        demands = [await building.subscribe("a") for building in buildings]
+        preferred = {building.topic: choose_instance(building.topic, names) for building in buildings}
+        assert set(preferred.values()) == set(names)
         owns = [await connect(), await connect()]
         async with running(owns[0], name="t1", handover=0.2) as first:
-            for building, one in zip(buildings, asked, strict=True):
+            for building, one in zip(buildings, demands, strict=True):
                 await building.publish(3)
-                await building.opened(one)
+                await building.wait_open(one)
             assert len(first.active_work) == 8
             async with running(owns[1], name="t2", handover=0.2) as second:
 
-                async def spread():
+                async def are_distributed():
                     return all(
-                        (service.name == meant[topic]) == (topic in service.active_work)
+                        (service.name == preferred[topic]) == (topic in service.active_work)
                         for service in (first, second)
-                        for topic in meant
+                        for topic in preferred
                     )
 
-                await until(spread)
+                await until(are_distributed)
                 for building in buildings:
                     await building.publish(10)
 
@@ -182,23 +182,23 @@ def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
                 return len(first.active_work) == 8
 
             await until(taken_over)
-            for building, one in zip(buildings, asked, strict=True):
+            for building, one in zip(buildings, demands, strict=True):
                 await building.publish(5)
                 await building.heartbeat()
-                hearer = building.hear(one)
-                await hearer.hear(18)
-                hearer.check()
+                subscriber = building.subscriber(one)
+                await subscriber.receive(18)
+                subscriber.check()
             answer = await broker.request(translator_subject(buildings[0].topic), b"")
             assert b'"name": "t1"' in answer
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stored_offset_is_that_of_an_open_channel(kind):
-    """A subscriber that does not know yet that its channel was closed must not take the channel for complete."""
+    """A subscriber of a channel that was closed meanwhile must not treat the channel as complete."""
 
-    async def tell(broker, connect):
+    async def main(broker, connect):
         async def stored_offset(**channel):
             payload = json.dumps(channel).encode() if channel else b""
             return json.loads(await broker.request(translator_subject(building.topic), payload))["stored"]
@@ -209,9 +209,9 @@ def test_stored_offset_is_that_of_an_open_channel(kind):
         building = await Building.build(broker)
         async with running(await connect(), grace=0.0):
             await building.publish(5)
-            one, other = await building.ask("a"), await building.ask("b", 1.0)
-            document = await building.opened(one)
-            await building.opened(other)
+            one, other = await building.subscribe("a"), await building.subscribe("b", 1.0)
+            document = await building.wait_open(one)
+            await building.wait_open(other)
             channel = {"class": one.id, "since": document.since}
             await building.publish(5)
             await until(is_stored)
@@ -226,11 +226,11 @@ def test_stored_offset_is_that_of_an_open_channel(kind):
             await until(is_closed)
             assert await stored_offset() == building.last
 
-    run(tell, kind)
+    run(main, kind)
 
 
-class Frozen:
-    """A broker whose calls stand still while it is told so, as those of a process that was stopped."""
+class Paused:
+    """A broker whose calls wait while the gate is closed, as those of a paused process."""
 
     def __init__(self, inner, gate=None):
         self._inner = inner
@@ -247,57 +247,57 @@ class Frozen:
             await self.gate.wait()
             found = await value(*args, **options)
             await self.gate.wait()
-            return Frozen(found, self.gate) if name in ("bucket", "read") else found
+            return Paused(found, self.gate) if name in ("bucket", "read") else found
 
         return call
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_that_slept_longer_than_its_lease_does_no_harm_when_it_wakes(kind):
-    async def tell(broker, connect):
+def test_a_translator_paused_longer_than_its_lease_is_superseded(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        asked = await building.ask("a")
+        demand = await building.subscribe("a")
         owns = [await connect(), await connect()]
-        sleeper = Frozen(owns[0])
-        async with running(sleeper, name="sleeper") as first:
-            await building.opened(asked)
+        paused = Paused(owns[0])
+        async with running(paused, name="sleeper") as first:
+            await building.wait_open(demand)
             await building.publish(30)
-            hearer = building.hear(asked)
-            await hearer.hear(10)
-            sleeper.gate.clear()
+            subscriber = building.subscriber(demand)
+            await subscriber.receive(10)
+            paused.gate.clear()
             await building.publish(30)
             async with running(owns[1], name="other"):
-                await building.opened(asked, epoch=2)
+                await building.wait_open(demand, epoch=2)
                 await building.publish(20)
-                await hearer.hear(70)
-                sleeper.gate.set()
+                await subscriber.receive(70)
+                paused.gate.set()
 
-                async def let_go():
+                async def is_released():
                     return building.topic not in first.active_work
 
-                await until(let_go)
+                await until(is_released)
                 await building.publish(20)
                 await building.heartbeat()
-                await hearer.hear(100)
-                hearer.check()
+                await subscriber.receive(100)
+                subscriber.check()
                 assert (await lease_of(broker, building.topic)).holder == "other"
-                assert (await building.document(asked)).epoch == 2
+                assert (await building.document(demand)).epoch == 2
 
-    run(tell, kind)
+    run(main, kind)
 
 
-def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
-    """Its work has ended with `Superseded`, and the next beat of its lease says the same."""
-    unsaid = []
+def test_a_superseded_task_that_is_cancelled_leaves_no_unretrieved_exception():
+    """The task ends with `Superseded` while it is cancelled, because the lease renewal fails too."""
+    unhandled = []
 
-    async def tell(broker, connect):
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unsaid.append(context["message"]))
+    async def main(broker, connect):
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context["message"]))
 
         async def refused():
             try:
                 await asyncio.Event().wait()
-            finally:  # on its way out already when it is told to stop
-                raise Superseded("its channel went on without this one", topic="building.rooms")
+            finally:  # already ending when it is cancelled
+                raise Superseded("another translator has written to the channel", topic="building.rooms")
 
         service, task = TranslatorService(broker), asyncio.create_task(refused())
         await asyncio.sleep(0)
@@ -306,35 +306,35 @@ def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
         await asyncio.sleep(0.01)
         gc.collect()
 
-    run(tell, "memory")
-    assert unsaid == []
+    run(main, "memory")
+    assert unhandled == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("harm", ["none", "corrupt", "missing"])
-def test_a_checkpoint_that_is_no_good_costs_reading_and_nothing_else(kind, harm, caplog):
+def test_after_an_unusable_checkpoint_more_of_the_log_is_read(kind, harm, caplog):
     caplog.set_level(logging.INFO, "thinwire.translator")
 
-    async def tell(broker, connect):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        asked = await building.ask("a", durable="a")
-        hearer = building.hear(asked)
+        demand = await building.subscribe("a", durable="a")
+        subscriber = building.subscriber(demand)
         store = CheckpointStore(await broker.bucket(CHECKPOINTS))
         own = await connect()
         async with running(own, checkpoint_messages=30):
-            await building.opened(asked)
+            await building.wait_open(demand)
             for _ in range(4):
                 before = len(await store.read_all(building.topic))
                 await building.publish(40)
 
-                async def taken(before=before):
+                async def is_stored(before=before):
                     return len(await store.read_all(building.topic)) > before
 
-                await until(taken)
+                await until(is_stored)
         checkpoints = await store.read_all(building.topic)
         newest = checkpoints[-1]
-        assert {"log/p1", f"class/{asked.id}/p1"} == set(newest.parts)
-        assert newest.parts[f"class/{asked.id}/p1"].channel_offset > 0
+        assert {"log/p1", f"class/{demand.id}/p1"} == set(newest.parts)
+        assert newest.parts[f"class/{demand.id}/p1"].channel_offset > 0
         bucket = await broker.bucket(CHECKPOINTS)
         for checkpoint in checkpoints[-2:] if harm != "none" else []:
             [key] = checkpoint.piece_keys(building.topic, checkpoint.parts["log/p1"])
@@ -343,123 +343,123 @@ def test_a_checkpoint_that_is_no_good_costs_reading_and_nothing_else(kind, harm,
         caplog.clear()
         own = await connect()
         async with running(own):
-            await building.opened(asked, epoch=2)
+            await building.wait_open(demand, epoch=2)
             await building.publish(10)
             await building.heartbeat()
-            await hearer.hear(len(building.truth))
-        hearer.check()
-        [said] = [record.getMessage() for record in caplog.records if "decoders" in record.getMessage()]
+            await subscriber.receive(len(building.truth))
+        subscriber.check()
+        [message] = [record.getMessage() for record in caplog.records if "decoders" in record.getMessage()]
         used = checkpoints[-3 if harm != "none" else -1]
-        assert f"from the checkpoint at {used.offset}" in said
-        aside = [record for record in caplog.records if "skipped checkpoint" in record.getMessage()]
-        assert len(aside) == (0 if harm == "none" else 2)
+        assert f"from the checkpoint at {used.offset}" in message
+        skipped = [record for record in caplog.records if "skipped checkpoint" in record.getMessage()]
+        assert len(skipped) == (0 if harm == "none" else 2)
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("way", ["unregistered", "log deleted"])
-def test_a_topic_that_is_deleted_goes_quietly_and_others_go_on(kind, way, caplog):
-    async def tell(broker, connect):
-        doomed, other = await Building.build(broker), await Building.build(broker)
-        asked = [await building.ask("a") for building in (doomed, other)]
+@pytest.mark.parametrize("deletion", ["unregistered", "log deleted"])
+def test_a_deleted_topic_is_released_and_others_continue(kind, deletion, caplog):
+    async def main(broker, connect):
+        deleted, other = await Building.build(broker), await Building.build(broker)
+        demands = [await building.subscribe("a") for building in (deleted, other)]
         own = await connect()
         async with running(own) as service:
-            for building, one in zip((doomed, other), asked, strict=True):
-                await building.opened(one)
+            for building, one in zip((deleted, other), demands, strict=True):
+                await building.wait_open(one)
                 await building.publish(10)
-            if way == "unregistered":
-                await doomed.bucket.delete(topic_key(doomed.topic))
+            if deletion == "unregistered":
+                await deleted.bucket.delete(topic_key(deleted.topic))
             else:
-                await broker.delete_log(log_of(doomed.topic))
-                await doomed.bucket.delete(topic_key(doomed.topic))
+                await broker.delete_log(log_of(deleted.topic))
+                await deleted.bucket.delete(topic_key(deleted.topic))
 
-            async def gone():
-                lease = await lease_of(broker, doomed.topic)
-                held = lease.holder or doomed.topic in service.active_work
-                return not held and await doomed.document(asked[0]) is None
+            async def is_released():
+                lease = await lease_of(broker, deleted.topic)
+                held = lease.holder or deleted.topic in service.active_work
+                return not held and await deleted.document(demands[0]) is None
 
-            await until(gone)
+            await until(is_released)
             await other.publish(20)
             await other.heartbeat()
-            hearer = other.hear(asked[1])
-            await hearer.hear(30)
-            hearer.check()
-            assert channel_log_of(doomed.topic) not in await broker.logs()
+            subscriber = other.subscriber(demands[1])
+            await subscriber.receive(30)
+            subscriber.check()
+            assert channel_log_of(deleted.topic) not in await broker.logs()
 
     with caplog.at_level(logging.WARNING, "thinwire.translator"):
-        run(tell, kind)
+        run(main, kind)
     assert len([record for record in caplog.records if "stopped translating" in record.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_beyond_the_limit_classes_are_refused_with_advice(kind):
-    async def tell(broker, connect):
+def test_above_the_limit_classes_are_refused_with_advice(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        own = await connect()
-        async with running(own, grace=0.1) as service:
-            classes = [await building.ask(f"s{n:03}", t=round(0.1 + n / 10, 1), since=float(n)) for n in range(100)]
+        async with running(await connect(), grace=0.1) as service:
+            classes = [
+                await building.subscribe(f"s{n:03}", t=round(0.1 + n / 10, 1), since=float(n)) for n in range(100)
+            ]
             await building.publish(10)
 
-            async def served():
+            async def are_decided():
                 documents = await channel_documents(building.channels, building.topic)
                 return len(documents) == 100 and [documents[one.id] for one in classes]
 
-            documents = await until(served)
+            documents = await until(are_decided)
             assert [document.state for document in documents] == ["open"] * 64 + ["refused"] * 36
             assert "emit='changes'" in documents[-1].reason
             assert len(service.active_work[building.topic].translation.classes) == 64
             await remove_subscription(building.bucket, building.topic, "s000")
 
-            async def moved_up():
+            async def is_open():
                 return (await building.document(classes[64])).state == "open"
 
-            await until(moved_up)
+            await until(is_open)
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_between_log_and_channel_as_the_budget_changes(kind):
-    async def tell(broker, connect):
+def test_a_channel_opens_and_closes_as_the_tolerance_budget_changes(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
         await building.configure(2, Demand({"t": 0.5}))
-        asked = await building.ask("a")
-        own = await connect()
-        async with running(own, grace=0.2) as service:
+        demand = await building.subscribe("a")
+        async with running(await connect(), grace=0.2) as service:
             await asyncio.sleep(0.1)
-            assert not service.active_work, "the log is what it asks for"
+            assert not service.active_work, "the log is sufficient"
             await building.configure(3, Demand({"t": 0.1}))
-            await building.opened(asked)
+            await building.wait_open(demand)
             await building.configure(4, Demand({"t": 0.5}))
 
             async def closed():
-                return await building.document(asked) is None and not service.active_work
+                return await building.document(demand) is None and not service.active_work
 
             await until(closed)
             await building.configure(5, Demand())
-            await building.opened(asked, epoch=2)
+            await building.wait_open(demand, epoch=2)
 
-    run(tell, kind)
+    run(main, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_subscriber_that_lost_its_way_gets_key_frames(kind):
-    async def tell(broker, connect):
+def test_a_subscriber_gets_key_frames_on_request(kind):
+    async def main(broker, connect):
         building = await Building.build(broker)
-        asked = await building.ask("a")
+        demand = await building.subscribe("a")
         own = await connect()
         async with running(own) as service:
-            await building.opened(asked)
+            await building.wait_open(demand)
             await building.publish(10)
-            await building.hear(asked).hear(3)
-            counts = service.active_work[building.topic].translation.counts.classes[asked.id]
+            await building.subscriber(demand).receive(3)
+            counts = service.active_work[building.topic].translation.counts.classes[demand.id]
             before = counts.key_bytes
 
-            async def answered():  # those who ask within a second share a round; who is not answered asks again
-                await broker.send(channel_request_subject(building.topic, asked.id), b"p1")
+            async def answered():  # requests within a second share a round; one without an answer is repeated
+                await broker.send(channel_request_subject(building.topic, demand.id), b"p1")
                 return counts.key_bytes > before
 
             await until(answered)
 
-    run(tell, kind)
+    run(main, kind)

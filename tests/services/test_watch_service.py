@@ -1,4 +1,4 @@
-"""The parts of the watch service: its log is written by one at a time, and says where a successor goes on."""
+"""The parts of the watch service: its log has one writer at a time and the position where a successor resumes."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ FEED = WatchInput("rooms", "p1")
 
 
 def messages(*values):
-    """What an evaluator tells of these values."""
+    """Return the messages of an evaluator for these values."""
     evaluator = Evaluator(CONDITION, max_delay=0)
     entries = (
         LogEntry(FEED, at, (EventReadings(Order(at, *FEED, 0, at), {QUANTITY: value}),), at)
@@ -54,61 +54,61 @@ def messages(*values):
     return [message for entry in entries for message in evaluator.read(entry, 0)]
 
 
-def fresh(number=0):
+def initial_progress(number=0):
     return WatchProgress(WatchState(CONDITION.fingerprint, number), {"rooms": 0}, {"rooms": 0})
 
 
-async def begun(broker):
+async def open_log(broker):
     log = WatchLog(broker, WATCH)
     await log.open()
     assert await log.recover(CONDITION.fingerprint) is None
-    await log.write_state(fresh())
+    await log.write_state(initial_progress())
     return log
 
 
-def test_a_successor_goes_on_where_the_log_ends_and_the_predecessor_is_refused():
-    async def story():
+def test_a_successor_resumes_at_the_end_of_the_log_and_the_predecessor_is_refused():
+    async def main():
         server = LocalServer()
-        first = await begun(LocalBroker(server))
-        told = messages(10, 20, 30)
-        await first.write_step(WatchStep(told[:2], [], {"rooms": 2}))
+        first = await open_log(LocalBroker(server))
+        written = messages(10, 20, 30)
+        await first.write_step(WatchStep(written[:2], [], {"rooms": 2}))
         second = WatchLog(LocalBroker(server), WATCH)
         progress = await second.recover(CONDITION.fingerprint)
         assert (progress.state.number, progress.state.held, progress.read) == (2, {0: 20}, {"rooms": 2})
-        await second.write_step(WatchStep(told[2:], [], {"rooms": 3}))
+        await second.write_step(WatchStep(written[2:], [], {"rooms": 3}))
         with pytest.raises(Superseded):
-            await first.write_step(WatchStep(told[2:], [WatchNotice("gone", "rooms", "p1", {})], {"rooms": 3}))
+            await first.write_step(WatchStep(written[2:], [WatchNotice("gone", "rooms", "p1", {})], {"rooms": 3}))
         third = WatchLog(LocalBroker(server), WATCH)
         assert (await third.recover(CONDITION.fingerprint)).state.number == 3
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
 def test_a_record_whose_acknowledgement_was_lost_is_recognised():
-    async def story():
+    async def main():
         broker = LocalBroker(LocalServer())
-        log = await begun(broker)
+        log = await open_log(broker)
         before = log.last
         step = WatchStep(messages(10), [], {"rooms": 1})
         await log.write_step(step)
-        log._writer.last = before  # as if the answer had not come
+        log._writer.last = before  # as after a lost acknowledgement
         await log.write_step(step)
         assert (await broker.span(watch_log_of(WATCH))).messages == 2
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
-def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_read():
-    told = messages(*range(0, 600, 10))
-    parts = list(split_records(told, [WatchNotice("gone", "rooms", "p1", {"seconds": 3.0})], limit=2_000))
+def test_many_messages_make_several_records_and_only_the_last_has_the_new_offsets():
+    written = messages(*range(0, 600, 10))
+    parts = list(split_records(written, [WatchNotice("gone", "rooms", "p1", {"seconds": 3.0})], limit=2_000))
     assert len(parts) > 3
     read = [decode_record(encode_record(part, {"rooms": 9}, 10_000)) for part in parts]
-    assert [message for record in read for message in record.messages] == told
+    assert [message for record in read for message in record.messages] == written
     assert [len(record.notices) for record in read] == [1] + [0] * (len(parts) - 1)
 
-    async def story():
+    async def main():
         broker = LocalBroker(LocalServer())
-        log = await begun(broker)
+        log = await open_log(broker)
         await log.write_step(WatchStep(messages(*range(0, 60_000, 10)), [], {"rooms": 60}))
         stored = []
         reader = await broker.read(watch_log_of(WATCH), first=1, subjects=[watch_subject(WATCH)])
@@ -119,10 +119,10 @@ def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_
         assert len(stored) > 1
         assert stored == [{"rooms": 0}] * (len(stored) - 1) + [{"rooms": 60}]
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
-def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
+def test_a_state_is_restored_and_one_above_the_limit_is_refused():
     state = WatchState(CONDITION.fingerprint, 7, held={0: 3}, positions={FEED: FeedPosition(4, 5)})
     progress = WatchProgress(state, {"rooms": 1}, {"rooms": 9})
     assert decode_state(encode_state(progress, 10_000), CONDITION.fingerprint) == progress
@@ -145,63 +145,63 @@ def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
         b'{"messages": [], "notices": [["gone", 1, "b", {}]], "read": {}}',
     ],
 )
-def test_what_is_no_record_is_refused_by_name(payload):
+def test_invalid_records_are_refused(payload):
     with pytest.raises(CorruptWatchLog):
         decode_record(payload)
     with pytest.raises(CorruptWatchLog):
         decode_state(payload, CONDITION.fingerprint)
 
 
-def test_where_it_goes_on_is_behind_what_each_publisher_told():
-    async def story():
+def test_the_resume_position_is_after_the_processed_messages_of_each_publisher():
+    async def main():
         broker = LocalBroker(LocalServer())
         await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")])
         for publisher in ("p1", "p2", "p1", "p2", "p3"):
             await broker.append(log_of("rooms"), f"tw.log.rooms.{publisher}.d", b"x")
         positions = {WatchInput("rooms", "p1"): FeedPosition(3, None), WatchInput("rooms", "p2"): FeedPosition(2, None)}
         progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": 4})
-        place = await find_resume_start(broker, "rooms", progress)
-        assert place.processed == {"p1": 3, "p2": 2, "p3": 4}
-        assert place.first == 3
+        start = await find_resume_start(broker, "rooms", progress)
+        assert start.processed == {"p1": 3, "p2": 2, "p3": 4}
+        assert start.first == 3
         all_read = {WatchInput("rooms", name): FeedPosition(at) for name, at in (("p1", 3), ("p2", 4), ("p3", 5))}
         done = WatchProgress(WatchState("4f", positions=all_read), {"rooms": 0}, {"rooms": 5})
         assert (await find_resume_start(broker, "rooms", done)).first == 6
-        firsts = [(await find_start(broker, "rooms", start)).first for start in ("earliest", "latest", 0.0)]
+        firsts = [(await find_start(broker, "rooms", option)).first for option in ("earliest", "latest", 0.0)]
         assert firsts == [1, 6, 1]
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
-def test_messages_that_left_the_log_unread_are_known_to_be_missing():
-    async def story():
+def test_unread_messages_removed_by_retention_are_reported_as_missing():
+    async def main():
         broker = LocalBroker(LocalServer())
         await broker.ensure_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(max_messages=2))
         for _ in range(5):
             await broker.append(log_of("rooms"), "tw.log.rooms.p1.d", b"x")
-        for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
+        for offset, expected in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
             positions = {FEED: FeedPosition(offset)}
             progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": offset})
             found = await find_resume_start(broker, "rooms", progress)
-            assert (found.first, found.truncated) == place
+            assert (found.first, found.truncated) == expected
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
-def test_events_become_readings_with_their_own_times_and_only_of_what_is_watched():
+def test_readings_have_event_times_and_watched_quantities_only():
     quantities = TopicQuantities("rooms", ROOMS, CONDITION)
-    about = {"bound": {"t": 0.0}, "ordinal": 3, "publisher": "p1", "incarnation": 2}
-    event = Event({"time": "1970-01-01T00:00:07Z", "room": "11.1", "t": 2.5}, source=("11.1",), **about)
-    other = Event({"time": "1970-01-01T00:00:08Z", "room": "9", "t": 2.5}, source=("9",), **about)
-    off = Event({**event, "t": 2.0}, source=("11.1",), **{**about, "bound": {"t": 0.5}})
+    metadata = {"bound": {"t": 0.0}, "ordinal": 3, "publisher": "p1", "incarnation": 2}
+    event = Event({"time": "1970-01-01T00:00:07Z", "room": "11.1", "t": 2.5}, source=("11.1",), **metadata)
+    other = Event({"time": "1970-01-01T00:00:08Z", "room": "9", "t": 2.5}, source=("9",), **metadata)
+    off = Event({**event, "t": 2.0}, source=("11.1",), **{**metadata, "bound": {"t": 0.5}})
     lost = EventsMissed("p1", ("11.1",), 1, 2, "gap")
     found = [event, other, off, off, Watermark("p1", 9.5), lost, EventsMissed("p1", ("9",), 1, 2, "gap")]
-    told = quantities.read_message("p1", StoredMessage(4, "", b"", 100.0), found)
+    readings = quantities.read_message("p1", StoredMessage(4, "", b"", 100.0), found)
     order = Order(7_000_000, "rooms", "p1", 2, 3, "('11.1',)")
-    assert told.entry == LogEntry(FEED, 4, (EventReadings(order, {QUANTITY: 25}),), 9_500_000)
-    assert [notice.kind for notice in told.notices] == ["coarser", "missed"]
+    assert readings.entry == LogEntry(FEED, 4, (EventReadings(order, {QUANTITY: 25}),), 9_500_000)
+    assert [notice.kind for notice in readings.notices] == ["coarser", "missed"]
 
 
-def test_without_times_of_their_own_events_are_ordered_as_they_were_stored():
+def test_events_without_times_are_ordered_by_storage_time():
     bare = Schema("rooms", [p for p in ROOMS if p.name != "time"])
     quantities = TopicQuantities("rooms", bare, CONDITION)
     event = Event({"room": "11.1", "t": 2.5}, source=("11.1",), bound={}, ordinal=1, publisher="p1")
@@ -209,7 +209,7 @@ def test_without_times_of_their_own_events_are_ordered_as_they_were_stored():
     assert (entry.readings[0].order.time, entry.complete) == (100_000_000, 99_999_999)
 
 
-def test_documents_name_equal_watches_alike_and_refuse_what_cannot_be():
+def test_documents_identify_equal_watches_and_refuse_invalid_fields():
     plain = WatchDocument.of("a", WATCH, WatchOptions())
     assert plain.watch == WatchDocument.of("b", WATCH, WatchOptions()).watch
     others = [WatchOptions(max_delay=2), WatchOptions(late_policy="drop"), WatchOptions(start="earliest")]

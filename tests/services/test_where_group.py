@@ -1,4 +1,4 @@
-"""Classes that choose events by their values: exactly the events that match, by number, whoever translates."""
+"""Classes with a predicate get exactly the matching events, also after a change of the translator."""
 
 from collections import Counter
 from random import Random
@@ -40,7 +40,7 @@ WHERES = (
 LIMIT = 65_536
 
 
-def chosen(where, **others):
+def where_class(where, **others):
     return DemandClass(where=where, **others)
 
 
@@ -50,7 +50,7 @@ def event(k, symbol, ticks, volume=0, region="EU", opened=True):
 
 
 def walk(chance, count):
-    """Events of two symbols, some of which repeat themselves."""
+    """Yield events of two symbols, some with equal values."""
     ticks, flat = {"A": 1000, "B": 1040}, {"volume": 0, "region": "EU", "opened": True}
     for k in range(count):
         symbol = chance.choice("AB")
@@ -69,25 +69,25 @@ def matching(log, where):
 
 
 def check(log, reader, where, tolerance=0.0):
-    """Exactly the events that match came, each once, in order, as they were; and nothing is said to be missing."""
-    seen = [(got.publisher, got.incarnation, got.source, got.ordinal) for got in reader.events]
-    assert max(Counter(seen).values(), default=1) == 1
-    assert set(seen) == matching(log, where)
-    assert not [thing for thing in reader.deliveries if isinstance(thing, EventsMissed)]
-    for got, identity in zip(reader.events, seen, strict=True):
+    """Check that exactly the matching events came, each once, in order and exact, and that none is reported missed."""
+    identities = [(got.publisher, got.incarnation, got.source, got.ordinal) for got in reader.events]
+    assert max(Counter(identities).values(), default=1) == 1
+    assert set(identities) == matching(log, where)
+    assert not [delivery for delivery in reader.deliveries if isinstance(delivery, EventsMissed)]
+    for got, identity in zip(reader.events, identities, strict=True):
         truth = log.truth[identity]
         for name in got:
-            off = abs(got[name] - truth[name]) if name == "volume" else got[name] != truth[name]
-            assert off <= (tolerance if name == "volume" else 0), (name, got, truth)
+            error = abs(got[name] - truth[name]) if name == "volume" else got[name] != truth[name]
+            assert error <= (tolerance if name == "volume" else 0), (name, got, truth)
         assert all((bound or 0) <= (tolerance if name == "volume" else 0) for name, bound in got.bound.items())
-    orders = {}
-    for publisher, life, source, ordinal in seen:
-        assert ordinal > orders.get((publisher, life, source), 0)
-        orders[publisher, life, source] = ordinal
+    last_ordinals = {}
+    for publisher, incarnation, source, ordinal in identities:
+        assert ordinal > last_ordinals.get((publisher, incarnation, source), 0)
+        last_ordinals[publisher, incarnation, source] = ordinal
 
 
-def reader_of(log, one):
-    return Reader(log, one, include_suppressed=False)
+def reader_of(log, demand):
+    return Reader(log, demand, include_suppressed=False)
 
 
 @settings(max_examples=15)
@@ -95,11 +95,11 @@ def reader_of(log, one):
 def test_a_class_gets_exactly_the_events_that_match(chance, where, tolerance, flushed):
     log = Log(PRICES)
     exact = parse_where(where).names
-    one = chosen(where, tolerance={} if "volume" in exact else {"volume": tolerance})
+    one = where_class(where, tolerance={} if "volume" in exact else {"volume": tolerance})
     reader, translation = reader_of(log, one), log.translation()
     translation.open(one)
-    for number, each in enumerate(walk(chance, 60)):
-        log.publish(chance.choice(("p1", "p2")), each, flush=flushed or number % 5 == 0)
+    for number, values in enumerate(walk(chance, 60)):
+        log.publish(chance.choice(("p1", "p2")), values, flush=flushed or number % 5 == 0)
     for name in log.publishers:
         log.heartbeat(name)
     for stored in log.messages:
@@ -110,34 +110,34 @@ def test_a_class_gets_exactly_the_events_that_match(chance, where, tolerance, fl
 
 @settings(max_examples=8)
 @given(st.integers(0, 1 << 32).map(Random), st.sampled_from(WHERES))
-def test_a_translator_that_dies_costs_no_event_and_repeats_none(chance, where):
-    log, one = Log(PRICES), chosen(where)
+def test_a_crash_of_the_translator_loses_and_repeats_no_event(chance, where):
+    log, one = Log(PRICES), where_class(where)
     channels, reader = Channels(log), reader_of(log, one)
     translation, first = log.translation(), 0
     translation.open(one)
-    for number, each in enumerate(walk(chance, 60)):
-        log.publish(chance.choice(("p1", "p2")), each, flush=number % 3 == 0)
+    for number, values in enumerate(walk(chance, 60)):
+        log.publish(chance.choice(("p1", "p2")), values, flush=number % 3 == 0)
     for name in log.publishers:
         log.heartbeat(name)
-    deaths = sorted(chance.sample(range(1, len(log.messages)), 4))
-    for epoch, end in enumerate([*deaths, len(log.messages)], start=1):
+    crashes = sorted(chance.sample(range(1, len(log.messages)), 4))
+    for epoch, end in enumerate([*crashes, len(log.messages)], start=1):
         if epoch > 1:
             translation, first = channels.successor([one], epoch)
         for stored in log.messages[first:end]:
             translation.receive(stored)
-        # it dies with some of what it would have said, in messages of a few bytes
-        said = translation.take_messages(chance.choice((64, LIMIT)))
-        kept = said if end == len(log.messages) else said[: chance.randint(0, len(said))]
-        channels.messages += kept
-        reader.read(kept)
+        # it crashes after writing some of its messages of a few bytes
+        pending = translation.take_messages(chance.choice((64, LIMIT)))
+        written = pending if end == len(log.messages) else pending[: chance.randint(0, len(pending))]
+        channels.messages += written
+        reader.read(written)
     check(log, reader, where)
 
 
-def test_many_predicates_are_one_question_and_each_gets_its_own():
+def test_many_predicates_are_evaluated_together_and_each_gets_its_events():
     log = Log(PRICES, ("p1",))
     wheres = [f"price between {10 + k / 100} and {10 + (k + 3) / 100}" for k in range(60)]
     wheres += [f"volume = {k} and region = 'EU'" for k in range(20)]
-    classes = [chosen(where) for where in wheres]
+    classes = [where_class(where) for where in wheres]
     readers = [reader_of(log, one) for one in classes]
     translation = log.translation()
     for one in classes:
@@ -154,8 +154,8 @@ def test_many_predicates_are_one_question_and_each_gets_its_own():
         check(log, reader, where)
 
 
-def test_those_who_come_later_and_go_earlier():
-    log, early, late = Log(PRICES, ("p1",)), chosen("price > 10"), chosen("price > 10", properties=("price",))
+def test_classes_that_open_later_and_close_earlier():
+    log, early, late = Log(PRICES, ("p1",)), where_class("price > 10"), where_class("price > 10", properties=("price",))
     translation = log.translation()
     readers = {one.id: reader_of(log, one) for one in (early, late)}
     translation.open(early)
@@ -177,7 +177,7 @@ def test_those_who_come_later_and_go_earlier():
 
 @pytest.mark.slow
 def test_a_source_that_did_not_match_for_very_long():
-    log, one = Log(PRICES, ("p1",)), chosen("price > 10")
+    log, one = Log(PRICES, ("p1",)), where_class("price > 10")
     reader, translation = reader_of(log, one), log.translation()
     translation.open(one)
     prices = [1001] + [900] * (MAX_SKIP + 10) + [1002]
@@ -187,11 +187,11 @@ def test_a_source_that_did_not_match_for_very_long():
         translation.receive(stored)
         reader.read(translation.take_messages(LIMIT))
     assert [got.ordinal for got in reader.events] == [1, len(prices)]
-    assert not [thing for thing in reader.deliveries if isinstance(thing, EventsMissed)]
+    assert not [delivery for delivery in reader.deliveries if isinstance(delivery, EventsMissed)]
 
 
-def test_a_publisher_that_is_told_otherwise_goes_on():
-    log, one = Log(PRICES, ("p1",), demand=Demand({"volume": 2})), chosen("price > 10", tolerance={"volume": 5})
+def test_a_new_configuration_of_the_publisher_loses_no_event():
+    log, one = Log(PRICES, ("p1",), demand=Demand({"volume": 2})), where_class("price > 10", tolerance={"volume": 5})
     reader, translation = reader_of(log, one), log.translation()
     translation.open(one)
     for k in range(12):
@@ -204,8 +204,8 @@ def test_a_publisher_that_is_told_otherwise_goes_on():
     check(log, reader, "price > 10", 5)
 
 
-def test_audits_are_of_events_that_were_told():
-    log, one = Log(PRICES, ("p1",), audit_every=1), chosen("price > 10", default_tolerance=3)
+def test_audits_are_sent_for_delivered_events_only():
+    log, one = Log(PRICES, ("p1",), audit_every=1), where_class("price > 10", default_tolerance=3)
     reader, translation = reader_of(log, one), log.translation()
     translation.open(one)
     for k in range(10):
@@ -213,13 +213,13 @@ def test_audits_are_of_events_that_were_told():
     for stored in log.messages:
         translation.receive(stored)
         reader.read(translation.take_messages(LIMIT))
-    audits = [thing for thing in reader.deliveries if isinstance(thing, Audit)]
+    audits = [delivery for delivery in reader.deliveries if isinstance(delivery, Audit)]
     assert [audit.ordinal for audit in audits] == [2, 4, 6, 8, 10]
     assert all(error <= (audit.bound[name] or 0) for audit in audits for name, error in audit.errors.items())
 
 
-def test_key_frames_that_are_due_are_told_though_nothing_matches():
-    log, one = Log(PRICES, ("p1",)), chosen("price > 1000")
+def test_due_key_frames_are_sent_although_no_event_matches():
+    log, one = Log(PRICES, ("p1",)), where_class("price > 1000")
     translation = log.translation(key_frame_interval=3.0)
     translation.open(one)
     for k in range(40):
@@ -231,20 +231,20 @@ def test_key_frames_that_are_due_are_told_though_nothing_matches():
     assert 3 <= sum(keys) <= 5
 
 
-def test_predicates_that_say_the_same_are_one_class():
-    one = chosen("price >= 10 and not price > 20", tolerance={"volume": 2})
-    assert one.id == chosen("price between 10 and 20.0", tolerance={"volume": "2.0"}).id
-    assert one.id != chosen("price between 10 and 21", tolerance={"volume": 2}).id
+def test_equivalent_predicates_are_one_class():
+    one = where_class("price >= 10 and not price > 20", tolerance={"volume": 2})
+    assert one.id == where_class("price between 10 and 20.0", tolerance={"volume": "2.0"}).id
+    assert one.id != where_class("price between 10 and 21", tolerance={"volume": 2}).id
     assert one.id != DemandClass(tolerance={"volume": 2}).id
     assert one.mode == "hold"
     assert not one.is_log_sufficient(PRICES, Demand())
 
 
-def test_what_decides_is_exact_for_the_whole_topic():
-    rough = SubscriptionDocument("prices", "rough", {"price": 0.5}, default_tolerance=5)
-    picky = SubscriptionDocument("prices", "picky", properties=["volume"], default_tolerance=5, where="price>10")
-    assert picky.where == "price > 10"
-    demand = budget(PRICES, [rough, picky]).demand(PRICES, Settings())
+def test_properties_of_a_predicate_are_exact_in_the_tolerance_budget():
+    tolerant = SubscriptionDocument("prices", "rough", {"price": 0.5}, default_tolerance=5)
+    selective = SubscriptionDocument("prices", "picky", properties=["volume"], default_tolerance=5, where="price>10")
+    assert selective.where == "price > 10"
+    demand = budget(PRICES, [tolerant, selective]).demand(PRICES, Settings())
     assert demand.tolerance.get("price", demand.default_tolerance) == 0
     assert demand.tolerance.get("volume", demand.default_tolerance) == 5
 
@@ -258,12 +258,12 @@ def test_what_decides_is_exact_for_the_whole_topic():
         ("open = 1", "compare it with true or false"),
     ],
 )
-def test_a_predicate_that_the_schema_cannot_honour(where, problem):
+def test_a_predicate_that_does_not_fit_the_schema_is_refused(where, problem):
     with pytest.raises(ExpressionError, match=problem) as caught:
         check_subscription(PRICES, SubscriptionDocument("prices", "a", where=where))
     assert "^" in str(caught.value)
 
 
-def test_a_tolerance_on_what_decides_is_refused():
+def test_a_tolerance_on_a_property_of_the_predicate_is_refused():
     with pytest.raises(DemandError, match="leave its tolerance out"):
-        chosen("price > 10", tolerance={"price": 0.5}).check()
+        where_class("price > 10", tolerance={"price": 0.5}).check()

@@ -1,4 +1,4 @@
-"""A log, the channels of its classes, translators that die, and readers: lists of messages, one after the other."""
+"""A topic log, the channels of its classes, translators that are replaced, and readers, all as lists of messages."""
 
 from collections import defaultdict
 
@@ -13,7 +13,7 @@ from thinwire.wire import begins_round, join
 
 
 class Log:
-    """The log of a topic and those who write it; `truth` has every event by identity, `bounds` what was told of it."""
+    """The log of a topic and its publishers; `truth` has every event by identity, `bounds` its bounds in the log."""
 
     def __init__(self, schema, publishers=("p1", "p2"), **config):
         self.schema = schema
@@ -25,16 +25,16 @@ class Log:
         self._ordinals = defaultdict(int)
         self.publishers = {}
         for name in publishers:
-            self.live(name)
+            self.start_publisher(name)
 
-    def live(self, name, incarnation=1):
-        """A publisher begins a life."""
+    def start_publisher(self, name, incarnation=1):
+        """Start an incarnation of a publisher."""
         publisher = StreamEncoder(self.schema, self.config, name=name, incarnation=incarnation, now=self.now)
         self.publishers[name] = publisher
-        self.say(name, publisher.start(self.now))
+        self.append(name, publisher.start(self.now))
 
     def publish(self, name, event, *, flush=True):
-        """An event, in a message of its own, or with others."""
+        """Publish an event, in a message of its own or with others."""
         publisher = self.publishers[name]
         self.now += 0.25
         source = tuple(event[p.name] for p in self.schema.dimensions)
@@ -47,19 +47,19 @@ class Log:
             self.flush(name)
 
     def heartbeat(self, name):
-        self.say(name, self.publishers[name].heartbeat(self.now))
+        self.append(name, self.publishers[name].heartbeat(self.now))
 
     def reconfigure(self, demand):
         self.config = StreamConfig(self.config.version + 1, demand)
         for name, publisher in self.publishers.items():
-            self.say(name, publisher.reconfigure(self.config, self.now))
+            self.append(name, publisher.reconfigure(self.config, self.now))
 
-    def say(self, name, frames):
+    def append(self, name, frames):
         self._frames[name] += frames
         self.flush(name)
 
     def flush(self, name):
-        """What gathered becomes messages; a frame that begins a round stands alone."""
+        """Write the pending frames; a frame that begins a key frame round is a message of its own."""
         frames, self._frames[name] = self._frames[name], []
         batch = []
         for frame in [*frames, b""]:
@@ -76,23 +76,23 @@ class Log:
         self.messages.append(StoredMessage(len(self.messages) + 1, subject, payload, self.now))
 
     def schemas(self, classes=()):
-        """All schemas that travel, to the classes too."""
-        every = [self.schema, *(one.schema(self.schema) for one in classes)]
-        return {schema.fingerprint: schema for schema in every}.get
+        """Return a lookup of the schemas of the log and of the classes by fingerprint."""
+        schemas = [self.schema, *(one.schema(self.schema) for one in classes)]
+        return {schema.fingerprint: schema for schema in schemas}.get
 
     def translation(self, epoch=1, **others):
         return Translation(self.schema.name, self.schemas(), epoch=epoch, **others)
 
 
 class Channels:
-    """What translators have written, and where that ends."""
+    """The messages that translators have written, and the end of each channel."""
 
     def __init__(self, log):
         self.log = log
         self.messages = []
 
     def ends(self, class_id):
-        """Where the channels of a class end, by publisher."""
+        """Return the end position of the channels of a class, by publisher."""
         found = {}
         for message in self.messages:
             epoch, position, _ = decode_envelope(message.payload)
@@ -101,55 +101,55 @@ class Channels:
         return {publisher: position for publisher, (_, position) in found.items()}
 
     def successor(self, classes, epoch):
-        """A translator that goes on from here, and the offset of the last message that all channels have told."""
-        begins = {one.id: self.ends(one.id) for one in classes}
-        untold = Position(0)
-        first = min(begins[one.id].get(name, untold).offset for one in classes for name in self.log.publishers)
+        """Return a translator that resumes here, and the offset of the last message that all channels cover."""
+        positions = {one.id: self.ends(one.id) for one in classes}
+        start = Position(0)
+        first = min(positions[one.id].get(name, start).offset for one in classes for name in self.log.publishers)
         log_decoder = LogDecoder(self.log.schemas())
         for stored in self.log.messages[:first]:
             log_decoder.receive(stored, stored.time)
         log_decoder.offset = first
         translation = self.log.translation(epoch, log_decoder=log_decoder)
         for one in classes:
-            translation.open(one, begins[one.id])
+            translation.open(one, positions[one.id])
         return translation, first
 
 
 class Reader:
-    """A subscriber of a class: what its channel brings, publisher by publisher."""
+    """A subscriber of a class: decodes its channels, with one decoder per publisher."""
 
-    def __init__(self, log, one, **options):
-        self.asked = one
+    def __init__(self, log, demand, **options):
+        self.demand = demand
         self.deliveries = []
         self.epochs = {}
-        self.links = {}
-        self._lookup = log.schemas([one])
+        self.decoders = {}
+        self._lookup = log.schemas([demand])
         self._options = options
 
     def read(self, messages):
         before = len(self.deliveries)
         for message in messages:
-            if message.class_id == self.asked.id:
-                self._take(message)
+            if message.class_id == self.demand.id:
+                self._decode(message)
         return self.deliveries[before:]
 
-    def _take(self, message):
+    def _decode(self, message):
         epoch, _, frames = decode_envelope(message.payload)
-        known = self.epochs.setdefault(message.publisher, epoch)
-        if epoch < known:
+        last_epoch = self.epochs.setdefault(message.publisher, epoch)
+        if epoch < last_epoch:
             return
-        if message.publisher not in self.links:
-            self.links[message.publisher] = StreamDecoder(self._lookup, publisher=message.publisher, **self._options)
-        link = self.links[message.publisher]
-        if epoch > known:
-            link.expect_successor()
+        if message.publisher not in self.decoders:
+            self.decoders[message.publisher] = StreamDecoder(self._lookup, publisher=message.publisher, **self._options)
+        decoder = self.decoders[message.publisher]
+        if epoch > last_epoch:
+            decoder.expect_successor()
             self.epochs[message.publisher] = epoch
-        self.deliveries += link.receive(frames, now=0.0)
+        self.deliveries += decoder.receive(frames, now=0.0)
 
     @property
     def events(self):
-        return [thing for thing in self.deliveries if isinstance(thing, Event)]
+        return [delivery for delivery in self.deliveries if isinstance(delivery, Event)]
 
     @property
     def missed(self):
-        return [thing for thing in self.deliveries if isinstance(thing, EventsMissed)]
+        return [delivery for delivery in self.deliveries if isinstance(delivery, EventsMissed)]

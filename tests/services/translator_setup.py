@@ -37,7 +37,7 @@ _numbers = count()
 
 @contextmanager
 def site(kind):
-    """A way to connect to a broker of its own."""
+    """Yield a function that connects to a new broker."""
     if kind == "memory":
         server = LocalServer()
 
@@ -60,7 +60,7 @@ def site(kind):
 
 @asynccontextmanager
 async def running(broker, **options):
-    """A translator as a task that ends well."""
+    """Run a translator as a task, cancelled and awaited at the end."""
     service = TranslatorService(broker, **({"lease": TERM, "linger": 0.001, "grace": 0.3} | options))
     task = asyncio.create_task(service.run())
     try:
@@ -72,13 +72,13 @@ async def running(broker, **options):
 
 
 def rooms(name=""):
-    """A schema under a name of its own."""
+    """Return a schema with a unique name."""
     properties = [Property("room", "string", "dimension"), Property("t", "number", step="0.1"), Property("u", "float")]
     return Schema(name or f"building.rooms{next(_numbers)}", properties)
 
 
 class Building:
-    """A topic with a log, what is asked of it, and a publisher in it."""
+    """A topic with a log, its subscriptions, and one publisher."""
 
     def __init__(self, broker, schema):
         self.broker = broker
@@ -99,42 +99,42 @@ class Building:
         return made
 
     async def configure(self, version, demand):
-        """What the registry would tell publishers."""
+        """Write a configuration, as the registry does."""
         document = ConfigDocument(self.topic, version, wanted=True, demand=demand)
         await self.bucket.put(document.key, encode(document))
 
-    async def ask(self, identity, t=0.5, **fields):
-        asked = SubscriptionDocument(self.topic, identity, {"t": t}, **fields)
-        await put_subscription(self.bucket, asked, self.schema)
-        return DemandClass.of(asked)
+    async def subscribe(self, identity, t=0.5, **fields):
+        document = SubscriptionDocument(self.topic, identity, {"t": t}, **fields)
+        await put_subscription(self.bucket, document, self.schema)
+        return DemandClass.of(document)
 
-    async def document(self, asked):
-        return (await channel_documents(self.channels, self.topic)).get(asked.id)
+    async def document(self, demand):
+        return (await channel_documents(self.channels, self.topic)).get(demand.id)
 
-    async def opened(self, asked, epoch=0):
+    async def wait_open(self, demand, epoch=0):
         async def is_open():
-            found = await self.document(asked)
+            found = await self.document(demand)
             return found is not None and found.state == "open" and found.epoch >= epoch and found
 
         return await until(is_open)
 
-    async def publish(self, number, rooms=3, at_once=1):
-        """So many events, a wave in each room; `at_once` share a message."""
+    async def publish(self, number, rooms=3, batch=1):
+        """Publish `number` events, a wave in each room, `batch` to a message."""
         if self._publisher is None:
             self._publisher = StreamEncoder(self.schema, StreamConfig(version=1), name="p1")
             await self._append(self._publisher.start(0.0))
         frames = []
-        for nth in range(1, number + 1):
+        for sent in range(1, number + 1):
             n = len(self.truth)
             event = {"room": f"r{n % rooms}", "t": round(20 + n * 7919 % 23 * 0.1, 1), "u": float(n // 50)}
             self.truth.append(event)
             frames += self._publisher.publish(event, 0.0)
-            if nth % at_once == 0 or nth == number:
+            if sent % batch == 0 or sent == number:
                 await self._append([join(frames)] if len(frames) > 1 else frames)
                 frames = []
 
     async def heartbeat(self):
-        """Everything up to now is told."""
+        """Send a heartbeat: all events so far are complete."""
         await self._append(self._publisher.heartbeat(0.0))
 
     async def _append(self, frames):
@@ -142,62 +142,62 @@ class Building:
             subject = (key_subject if begins_round(frame) else data_subject)(self.topic, "p1")
             self.last = await self.broker.append(log_of(self.topic), subject, frame)
 
-    def hear(self, asked):
-        return Hearer(self, asked)
+    def subscriber(self, demand):
+        return ChannelSubscriber(self, demand)
 
 
-class Hearer:
-    """A subscriber of a class that reads its channel from the beginning, as any subscriber would."""
+class ChannelSubscriber:
+    """A subscriber of a class that reads its channel from the beginning."""
 
-    def __init__(self, building, asked):
+    def __init__(self, building, demand):
         self.building = building
-        self.asked = asked
+        self.demand = demand
         self.events = []
         self.others = []
         self.messages = []
         self.epochs = {}
         self.stale = 0
-        schema = asked.schema(building.schema)
-        self._link = StreamDecoder([schema], publisher="p1")
+        schema = demand.schema(building.schema)
+        self.decoder = StreamDecoder([schema], publisher="p1")
         self._reader = None
 
-    async def hear(self, number, patience=20.0):
-        """Read until so many events have come."""
+    async def receive(self, number, timeout=20.0):
+        """Read until `number` events have been received."""
         topic = self.building.topic
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout):
             if self._reader is None:
-                subjects = [channel_subjects(topic, self.asked.id)]
+                subjects = [channel_subjects(topic, self.demand.id)]
                 self._reader = await self.building.broker.read(channel_log_of(topic), first=1, subjects=subjects)
             while len(self.events) < number:
                 stored = await self._reader.next(0.2)
                 if stored is not None:
-                    self._take(stored)
+                    self._decode(stored)
                     self._reader.done(stored.offset)
 
-    def _take(self, stored):
+    def _decode(self, stored):
         self.messages.append(stored)
         epoch, _, message = decode_envelope(stored.payload)
         publisher = publisher_in(stored.subject)
-        known = self.epochs.get(publisher, epoch)
-        if epoch < known:
+        last_epoch = self.epochs.get(publisher, epoch)
+        if epoch < last_epoch:
             self.stale += 1
             return
-        if epoch > known:
-            self._link.expect_successor()
+        if epoch > last_epoch:
+            self.decoder.expect_successor()
         self.epochs[publisher] = epoch
-        for thing in self._link.receive(message, now=stored.time):
-            (self.events if isinstance(thing, Event) else self.others).append(thing)
+        for delivery in self.decoder.receive(message, now=stored.time):
+            (self.events if isinstance(delivery, Event) else self.others).append(delivery)
 
     def check(self, tolerance=0.5):
-        """Every event once, in order, and within the bound it claims."""
-        told = {}
+        """Check that every event came once, in order and within its bound."""
+        delivered = {}
         for event in self.events:
-            told.setdefault(event.source, []).append(event)
-        for source, events in told.items():
+            delivered.setdefault(event.source, []).append(event)
+        for source, events in delivered.items():
             truth = [event for event in self.building.truth if (event["room"],) == source]
             assert [event.ordinal for event in events] == list(range(1, len(events) + 1))
             for event, true in zip(events, truth, strict=False):
                 assert abs(event["t"] - true["t"]) <= event.bound["t"] + 1e-9
                 assert event.bound["t"] <= tolerance + 1e-9
                 assert event["u"] == true["u"]
-        assert not [thing for thing in self.others if type(thing).__name__ == "EventsMissed"]
+        assert not [delivery for delivery in self.others if type(delivery).__name__ == "EventsMissed"]

@@ -15,7 +15,7 @@ def test_an_error_of_one_link_takes_nothing_of_the_others_with_it():
     log, known = Log(ROOMS, publishers=["p1"]), {ROOMS.fingerprint: ROOMS}
     log.publish("p1", {"room": "a", "t": 20.0})
     log.publish("p1", {"room": "a", "t": 21.0})  # which the log has not kept for this reader
-    log.live("p2")
+    log.start_publisher("p2")
     log.publish("p1", {"room": "a", "t": 22.0})
     log_decoder = LogDecoder(known.get)
     for stored in log.messages[:2]:

@@ -70,13 +70,13 @@ class Story(Building):
     def _befall(self, name):
         what, publisher = self.chance.random(), self.log.publishers[name]
         if what < 0.02:
-            self.log.say(name, publisher.answer(Request(0, 0), self.log.now))
+            self.log.append(name, publisher.answer(Request(0, 0), self.log.now))
         elif what < 0.04:
             self.log.heartbeat(name)
             self.log.reconfigure(Demand({"t": self.chance.choice((0.1, 0.2, 0.4))}))
         elif what < 0.05:
             self.log.flush(name)
-            self.log.live(name, publisher.incarnation + 1)
+            self.log.start_publisher(name, publisher.incarnation + 1)
 
     async def flush(self):
         for name in self.log.publishers:
@@ -162,10 +162,10 @@ async def _replay(seed, caplog):
     server, chance = LocalServer(), Random(seed)
     async with asyncio.timeout(120), LocalBroker(server) as broker, LocalBroker(server) as own:
         story = await Story.write(broker, seed)
-        demands = [await story.ask("a", 0.6), await story.ask("b", 1.0, emit="changes")]
+        demands = [await story.subscribe("a", 0.6), await story.subscribe("b", 1.0, emit="changes")]
         async with running(own, checkpoint_messages=25):
             for one in demands:
-                await story.opened(one)
+                await story.wait_open(one)
             for taken in range(1, 5):
                 await story.go_on(60)
                 await story.checkpoints(taken)
