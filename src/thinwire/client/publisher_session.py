@@ -101,7 +101,9 @@ class PublisherSession:
             if payload is not None:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
-                values = self._to_base_kinds(cast(Mapping[str, Any], event))
+                values = cast(Mapping[str, Any], event)
+                if self._kinds is not None:
+                    values = self._kinds.to_base(values)
                 if self.size_limit.is_needed:
                     self.size_limit.check(values)
                 if self.factoring is not None:
@@ -125,7 +127,7 @@ class PublisherSession:
         rejected: list[tuple[Mapping[str, Any], LocalFault]] = []
         for event in cast(list[Mapping[str, Any]], events):
             try:
-                values = self._to_base_kinds(event)
+                values = event if self._kinds is None else self._kinds.to_base(event)
                 self.size_limit.check(values)
                 frames += self.encoder.publish(values, now)
             except (EventRejected, PayloadTooLarge) as problem:
@@ -160,9 +162,6 @@ class PublisherSession:
     def send(self, frames: list[bytes]) -> None:
         if self.wanted:
             self.outbox.put(frames)
-
-    def _to_base_kinds(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        return event if self._kinds is None else self._kinds.to_base(event)
 
     async def _publish_each(self, events: list[Mapping[str, Any] | bytes]) -> int:
         accepted = 0

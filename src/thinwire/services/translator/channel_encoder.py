@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from thinwire.codec import Audit, StreamConfig, StreamEncoder
 from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
@@ -55,6 +56,7 @@ class ChannelEncoder:
     log_schema: schema of the publisher's events
     matches: the predicate of the class; None if it has none
     is_selective: the class does not receive every event
+    encode_all: returns the frames of events that the class selects
     row_map: shared by the channels of the same sources
     sequence: sequence number of the first frame
     """
@@ -89,7 +91,11 @@ class ChannelEncoder:
             sequence=sequence,
             validated=True,
         )
+        self.encode_all: Callable[[Sequence[Event], float], Iterable[Frames]] = partial(
+            encode_decoded_events, self.stream
+        )
         if self.matches is not None:
+            self.encode_all = self._encode_each
             return  # a source starts with its first matching event
         if self._selection is None:
             self.stream.adopt(decoder_state, row_map=row_map)
@@ -113,12 +119,6 @@ class ChannelEncoder:
         """Return the frames of an event that the class selects."""
         frames = skip_to_event(self.stream, event, now) if self.matches is not None else []
         return frames + self.stream.publish(event, now)
-
-    def encode_all(self, events: Sequence[Event], now: float) -> Iterable[Frames]:
-        """Return the frames of events that the class selects."""
-        return (
-            encode_decoded_events(self.stream, events, now) if self.matches is None else self._encode_each(events, now)
-        )
 
     def _encode_each(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
         for number, event in enumerate(events):

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import StoredMessage
-from thinwire.codec import Delivery, State, StreamDecoder
+from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.row_map import RowMap
 from thinwire.errors import DemandError, EventRejected
+from thinwire.schema import Event
 from thinwire.services.translator.channel import MIN_HOLD_GROUP, Channel
 from thinwire.services.translator.channel_router import ChannelRouter
-from thinwire.services.translator.decoded_message import DecodedMessage, decode_steps
+from thinwire.services.translator.decoded_message import DecodedMessage, Step
 from thinwire.topics.position import Position
 
 
@@ -187,3 +188,49 @@ class PublisherInput:
     def _report(self, channel: Channel, problem: DemandError | EventRejected) -> None:
         channel.counts.rejected += 1
         self._on_problem(f"class {channel.demand.id}, publisher {self.publisher}: {problem}")
+
+
+def decode_steps(
+    stored: StoredMessage,
+    publisher: str,
+    deliveries: Iterable[Delivery],
+    before: DecoderState,
+    after: DecoderState | None,
+) -> DecodedMessage:
+    """Convert the deliveries of a message into steps.
+
+    before, after: the decoder state before and after the message. If the publisher was reconfigured in it, channels
+        switch to the new rules after the last event that was sent under the old ones.
+    """
+    steps: list[Step] = []
+    state, events, is_complete = before, 0, True
+    for delivery in deliveries:
+        if isinstance(delivery, EventsMissed):
+            if delivery.publisher != publisher:
+                continue
+            is_complete = False
+            break
+        if not isinstance(delivery, Event):
+            steps.append(delivery)
+            continue
+        if not state.has_bounds_of(delivery):  # decoded under other rules
+            if after is None or not (_is_reconfiguration(state, after) and after.has_bounds_of(delivery)):
+                is_complete = False
+                break
+            state = after
+            steps.append(after)
+        if steps and isinstance(steps[-1], list):
+            steps[-1].append(delivery)
+        else:
+            steps.append([delivery])
+        events += 1
+    if is_complete and after is not state:
+        is_complete = after is not None and _is_reconfiguration(state, after)
+        steps += [after] if is_complete and after is not None else []
+    return DecodedMessage(stored.offset, stored.time, steps, events, is_complete)
+
+
+def _is_reconfiguration(before: DecoderState, after: DecoderState) -> bool:
+    """Report whether only the configuration changed, to one that omits no events (`min_interval`)."""
+    same = (before.incarnation, before.fingerprint) == (after.incarnation, after.fingerprint)
+    return same and before.config_version < after.config_version and not after.rules.min_interval
