@@ -203,7 +203,7 @@ def test_training_from_files_writes_and_uploads(broker, tmp_path, capsys):
     said, complaints = done.communicate()
     assert done.returncode == 0, complaints
     told = json.loads(said)
-    assert (told["messages"], told["told"]["topic"]) == (600, "dict.trained")
+    assert (told["messages"], told["uploaded"]["topic"]) == (600, "dict.trained")
     assert [one["name"] for one in told["candidates"] if one["chosen"]]
     assert told["candidates"][-1]["name"] == "deflate"
     assert document(capsys, "show", str(out))["hash"] == told["hash"]

@@ -1,4 +1,4 @@
-"""A message broker in memory with faults, driven by a clock that may be virtual.
+"""A transport of messages with faults, driven by a clock that may be virtual. It does not implement `Broker`.
 
 Without faults it keeps the order of messages, numbers the messages of each subject without a gap, and retains them in
 a log. With faults it loses, delays, duplicates, reorders and corrupts messages; the same seed repeats the same faults.
@@ -6,7 +6,7 @@ It has no threads: a message arrives when it is due by the clock and the caller 
 
 >>> from thinwire.clock import VirtualClock
 >>> clock = VirtualClock()
->>> broker = MemoryBroker(clock, Faults(delay=(0.5, 0.5)))
+>>> broker = LossyTransport(clock, Faults(delay=(0.5, 0.5)))
 >>> inbox = broker.subscribe("building.>")
 >>> broker.publish("building.rooms", b"21.5")
 1
@@ -87,7 +87,7 @@ class InFlightMessages:
 class MemoryInbox:
     """The messages of one subscription.
 
-    limit, policy: see `MemoryBroker.subscribe`; deliver: stores and forwards the messages that have reached the broker,
+    limit, policy: see `LossyTransport.subscribe`; deliver: stores and forwards the messages that have reached the broker,
     and returns the time; on_close: removes the inbox from the broker; dropped: number of messages lost because the
     inbox was full
     """
@@ -202,8 +202,8 @@ class RetainedLog:
 _NO_FAULTS = Faults()
 
 
-class MemoryBroker:
-    """A broker with subjects, inboxes and a log per subject.
+class LossyTransport:
+    """A transport with subjects, inboxes and a log per subject.
 
     gapless: number the messages and keep a log, as JetStream; without it, neither, as MQTT
     headers: messages may have headers
@@ -309,7 +309,7 @@ class MemoryBroker:
                 inbox.close()
             self.closed = True
 
-    def __enter__(self) -> MemoryBroker:
+    def __enter__(self) -> LossyTransport:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from lossy_transport import MemoryBroker
+from lossy_transport import LossyTransport
 from random_events import RandomSensors, draw_schema
 from stream_incidents import INCIDENTS, draw_faults
 from stream_observer import StreamObserver
@@ -65,7 +65,7 @@ class StreamWorld:
         is_gapless = random.random() < 0.5
         self.wide = not is_gapless or random.random() < 0.2
         self.calm = random.random() < 0.15
-        self.broker = MemoryBroker(self.clock, draw_faults(random, calm=self.calm), seed, gapless=is_gapless)
+        self.broker = LossyTransport(self.clock, draw_faults(random, calm=self.calm), seed, gapless=is_gapless)
         self.announced: list[tuple[float, Schema]] = []
         self._schemas: dict[bytes, Schema] = {}
         self.publishers = [self._create_publisher(number) for number in range(random.choice((1, 1, 2)))]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lossy_transport import Backpressure, MemoryBroker, TransportMessage
+from lossy_transport import Backpressure, LossyTransport, TransportMessage
 from transport_faults import Faults
 
 from thinwire.brokers import matches
@@ -23,7 +23,7 @@ published_messages = st.lists(st.tuples(st.sampled_from(SUBJECTS), st.binary(max
 
 
 def create_broker(*faults, **settings):
-    return MemoryBroker(VirtualClock(), *faults, **settings)
+    return LossyTransport(VirtualClock(), *faults, **settings)
 
 
 def receive_payloads(inbox):

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lossy_transport import MemoryBroker
+from lossy_transport import LossyTransport
 from transport_faults import Faults
 
 from thinwire.clock import VirtualClock
@@ -31,7 +31,7 @@ any_faults = st.builds(
 def run_transport(faults, count, seed=0, interval=0.1, step=False):
     """Publish numbered messages. Return what each of two subscribers receives as (time, sequence, payload)."""
     clock = VirtualClock()
-    broker = MemoryBroker(clock, faults, seed)
+    broker = LossyTransport(clock, faults, seed)
     inboxes = [broker.subscribe("a"), broker.subscribe(">")]
     received = [[], []]
 
@@ -138,7 +138,7 @@ def test_reordering_changes_the_order_and_loses_no_message():
 @pytest.mark.parametrize("at", ["delivery", "publish"])
 def test_corruption_changes_only_bytes_of_the_payload(at):
     clock = VirtualClock()
-    broker = MemoryBroker(clock, Faults(corruption=0.5, at=at), seed=1)
+    broker = LossyTransport(clock, Faults(corruption=0.5, at=at), seed=1)
     inbox = broker.subscribe("a")
     original = bytes(range(64))
     for _ in range(200):
@@ -155,7 +155,7 @@ def test_corruption_changes_only_bytes_of_the_payload(at):
 
 
 def test_corruption_does_not_change_an_empty_payload():
-    broker = MemoryBroker(VirtualClock(), Faults(corruption=1.0))
+    broker = LossyTransport(VirtualClock(), Faults(corruption=1.0))
     inbox = broker.subscribe("a")
     broker.publish("a", b"")
     assert inbox.receive().payload == b""
@@ -169,7 +169,7 @@ def test_drop_exactly_loses_the_given_number_of_messages(after, count):
 
 
 def test_scripted_faults_count_messages_from_their_injection():
-    broker = MemoryBroker(VirtualClock())
+    broker = LossyTransport(VirtualClock())
     inbox = broker.subscribe("a")
     for number in range(12):
         if number == 5:
@@ -183,7 +183,7 @@ def test_scripted_faults_count_messages_from_their_injection():
 
 def test_injected_faults_keep_the_order_of_messages_in_flight():
     clock = VirtualClock()
-    broker = MemoryBroker(clock, Faults(delay=(5, 5)))
+    broker = LossyTransport(clock, Faults(delay=(5, 5)))
     inbox = broker.subscribe("a")
     broker.publish("a", b"slow")
     broker.inject(Faults())

@@ -183,7 +183,7 @@ def _show(output: Output, result: TrainingResult, out: Path | None, uploaded: Up
         output.note(f"uploaded for {uploaded.topic}; publishers use it until {format_time(uploaded.expires)}")
     trials = [{"chosen": trial is result.chosen, "name": trial.name, **vars(trial)} for trial in candidates]
     document = {**dictionary_facts(result.dictionary), "messages": sample.seen, "candidates": trials, "out": out}
-    output.document({**document, "told": uploaded._asdict() if uploaded is not None else None})
+    output.document({**document, "uploaded": uploaded._asdict() if uploaded is not None else None})
 
 
 def _columns(chosen: TrialResult) -> dict[str, Column]:

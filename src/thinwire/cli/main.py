@@ -52,7 +52,6 @@ COMMANDS = {
 EXTRAS = {
     "aiokafka": "kafka",
     "aiomqtt": "mqtt",
-    "hypothesis": "testing",
     "matplotlib": "plots",
     "nats": "nats",
     "pandas": "spark",

@@ -44,8 +44,8 @@ class HostOptions:
 
 @dataclass(frozen=True)
 class PlacementOptions(HostOptions):
-    topics: Path = option(..., "TOML file: [[topic]] name, rate, interval, promise.")
-    hosts: Path = option(..., "TOML file: [[host]] name, cores, speed, contention, count.")
+    topics: Path = option(..., r"TOML file: [\[topic]] name, rate, interval, promise.")
+    hosts: Path = option(..., r"TOML file: [\[host]] name, cores, speed, contention, count.")
     host: list[str] | None = option(None, "Use only hosts of this kind; may be repeated.")
     promise: str = option("p90=1s", _PROMISE)
 
@@ -57,7 +57,7 @@ class PlacementOptions(HostOptions):
 
 @dataclass(frozen=True)
 class ApplyOptions(HostOptions):
-    topics: Path = option(..., "TOML file: [[topic]] name, function, rate, interval, promise...")
+    topics: Path = option(..., r"TOML file: [\[topic]] name, function, rate, interval, promise...")
     promise: str = option("p90=1s", _PROMISE)
     dry_run: bool = option(False, "Print the new assignment without applying it.")
 

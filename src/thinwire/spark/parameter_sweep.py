@@ -29,6 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.action_progress import Progress, run_action
+from thinwire.spark.executor_package import shipped_packages
 
 Cell = dict[str, Any]
 """parameters by name, JSON values"""
@@ -143,7 +144,7 @@ def _pickle_by_value(function: Function) -> None:
     """Pickle functions of the caller's modules by value: executors may be unable to import them."""
     inner = function.func if isinstance(function, partial) else function
     module = sys.modules.get(getattr(inner, "__module__", None) or "")
-    if module is not None and module.__name__.partition(".")[0] not in ("__main__", "thinwire", "thinwire_lab"):
+    if module is not None and module.__name__.partition(".")[0] not in ("__main__", *shipped_packages()):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 

@@ -95,7 +95,7 @@ SHAPES = {
 }
 """the chains that are searched: thinwire with subscriptions to changes, to every event or in classes, with compact or
 JSON frames, with or without dictionaries, and the references"""
-_log = logging.getLogger("thinwire.evaluation")
+_log = logging.getLogger("thinwire_lab.live")
 
 FIRST_ROUND_RATE = 500.0
 """events per second of the first round, in which decoders receive their first key frames; it does not count"""

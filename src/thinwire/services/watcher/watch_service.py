@@ -23,7 +23,7 @@ from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatcherDocument
 
 _WATCH, _WATCHER = watch_key(""), watcher_key("", "").removesuffix(".")
 
-_log = logging.getLogger("thinwire.watching")
+_log = logging.getLogger("thinwire.watches")
 
 
 class WatchService(LeasedService[WatchWork]):

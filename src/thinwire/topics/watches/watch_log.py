@@ -32,7 +32,7 @@ MAX_RECORDS = 65_536
 _MARGIN = 1_024
 """bytes of a broker message that are not available for the record"""
 
-_log = logging.getLogger("thinwire.watching")
+_log = logging.getLogger("thinwire.watches")
 
 
 class WatchStep(NamedTuple):

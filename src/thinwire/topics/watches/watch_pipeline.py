@@ -34,7 +34,7 @@ BATCH = 256
 """messages that one step evaluates"""
 POLL_INTERVAL = 0.5
 
-_log = logging.getLogger("thinwire.watching")
+_log = logging.getLogger("thinwire.watches")
 
 
 class TopicStart(NamedTuple):

@@ -34,7 +34,7 @@ PREFETCH = 256
 """messages that the reader fetches ahead"""
 RETRY_DELAY = 1.0
 
-_log = logging.getLogger("thinwire.watching")
+_log = logging.getLogger("thinwire.watches")
 
 
 class WatchedTopic:
