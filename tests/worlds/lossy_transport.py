@@ -87,8 +87,8 @@ class InFlightMessages:
 class MemoryInbox:
     """The messages of one subscription.
 
-    limit, policy: see `LossyTransport.subscribe`; deliver: stores and forwards the messages that have reached the broker,
-    and returns the time; on_close: removes the inbox from the broker; dropped: number of messages lost because the
+    limit, policy: see `LossyTransport.subscribe`; deliver: stores and forwards the messages that have arrived, and
+    returns the time; on_close: removes the inbox from the transport; dropped: number of messages lost because the
     inbox was full
     """
 

@@ -97,6 +97,10 @@ class Reducer:
         """The sources in row order."""
         return self.row_map.sources[: self.table.rows]
 
+    @property
+    def source_count(self) -> int:
+        return self.table.rows
+
     def row_of(self, key: Source) -> int | None:
         """Return the row of a source, or None if it is unknown."""
         row = self.row_map.rows.get(key)
@@ -171,6 +175,10 @@ class Reducer:
         """Return a source for a key frame or an introduction."""
         dimensions = json.dumps(self.row_map.sources[row], separators=(",", ":"), ensure_ascii=False).encode()
         return SourceState(dimensions, self.table.ordinal(row), snapshot_row(self.table, row))
+
+    def last_ordinal(self, row: int) -> int:
+        """Return the ordinal of the last event of a row."""
+        return self.table.ordinal(row)
 
     def last_sent(self, row: int) -> int:
         """Return the ordinal up to which frames have reported the events of a source."""

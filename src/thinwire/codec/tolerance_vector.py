@@ -152,15 +152,23 @@ def _is_percentage(value: Tolerance) -> bool:
     return isinstance(value, str) and value.endswith("%")
 
 
+def declared_range(p: Property) -> Fraction | None:
+    """Return the exact difference of the largest and the smallest value; None without a declared range."""
+    if p.minimum is None or p.maximum is None:
+        return None
+    return Fraction(str(p.maximum)) - Fraction(str(p.minimum))
+
+
 def _read_amount(p: Property, requested: Tolerance) -> Fraction:
-    if _is_percentage(requested) and (p.minimum is None or p.maximum is None):
+    value_range = declared_range(p) if _is_percentage(requested) else 100
+    if value_range is None:
         detail = "a percentage needs a declared range: set minimum and maximum in the schema, or use an absolute value"
         raise DemandError(detail, property=p.name, tolerance=requested)
     amount = parse_amount(requested)
     if amount is None:
         detail = "a tolerance is a number or a percentage, zero or more"
         raise DemandError(detail, property=p.name, tolerance=requested)
-    return amount * (Fraction(str(p.maximum)) - Fraction(str(p.minimum))) / 100 if _is_percentage(requested) else amount
+    return amount * value_range / 100
 
 
 def _subtract(p: Property, requested: Fraction, spent: Fraction) -> Fraction:

@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from fractions import Fraction
 from typing import Any
 
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
-from thinwire.codec.tolerance_vector import in_ticks, tick_size
+from thinwire.codec.tolerance_vector import declared_range, in_ticks, tick_size
 from thinwire.codec.value_conversion import converter, nearest
 from thinwire.errors import ExpressionError, UnknownName
 from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
@@ -143,10 +142,11 @@ class _Resolver:
             return Radius(0, threshold.amount)
         amount = threshold.amount
         if threshold.unit == "range":
-            if p.minimum is None or p.maximum is None:
+            value_range = declared_range(p)
+            if value_range is None:
                 detail = "no range is declared: give minimum and maximum in the schema, or an absolute threshold"
                 raise self._error(term, detail, property=p.name)
-            amount *= Fraction(str(p.maximum)) - Fraction(str(p.minimum))
+            amount *= value_range
         ticks = in_ticks(p, amount)
         if not 1 <= ticks <= TICK_LIMIT:
             detail = "the threshold is below one step" if ticks < 1 else "the threshold has too many steps"

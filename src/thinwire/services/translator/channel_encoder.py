@@ -130,7 +130,7 @@ class ChannelEncoder:
         """Return the frames of exact values; none if the event they belong to was not sent."""
         if self.matches is not None:
             row = self.stream.reducer.row_of(audit.source)
-            if row is None or self.stream.reducer.table.ordinal(row) != audit.ordinal:
+            if row is None or self.stream.reducer.last_ordinal(row) != audit.ordinal:
                 return []
         return self.stream.audit(audit.source, audit.exacts)
 

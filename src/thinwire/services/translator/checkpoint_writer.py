@@ -112,7 +112,7 @@ class CheckpointWriter:
             stream = translation.find_stream(*channel)
             if stream is not None:
                 translation.send_suppressed(*channel)
-                sources += CHANNEL_COST + stream.reducer.table.rows
+                sources += CHANNEL_COST + stream.reducer.source_count
                 draft.portion.append(channel)
 
     def copy(self, translation: Translation) -> None:

@@ -61,7 +61,7 @@ class SourceOrdinals:
         row_map, sources = member.reducer.row_map, member.reducer.keys
         _, rows = self._rows_by_map.get(id(row_map), (row_map, _NO_ROWS))
         if len(rows) < len(sources):
-            ordinal = member.reducer.table.ordinal
+            ordinal = member.reducer.last_ordinal
             added = [self.row(sources[row], ordinal(row)) for row in range(len(rows), len(sources))]
             rows = np.concatenate((rows, np.array(added, dtype=np.int64)))
             self._rows_by_map[id(row_map)] = row_map, rows
