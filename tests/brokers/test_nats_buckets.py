@@ -129,10 +129,10 @@ def test_bucket_is_compatible_with_other_clients(server: EmbeddedServer) -> None
     async def scenario(broker: NatsBroker) -> None:
         import nats
 
-        docs = await broker.bucket("docs")
+        docs = await broker.bucket("compatible")
         await docs.put("a", b"ours")
         client = await nats.connect(server.url)
-        theirs = await client.jetstream().key_value("docs")
+        theirs = await client.jetstream().key_value("compatible")
         assert (await theirs.get("a")).value == b"ours"
         await theirs.put("b", b"theirs")
         await theirs.delete("a")
