@@ -59,7 +59,7 @@ def site(kind: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def bus_on(url: str, *, registry: bool = True, **options: Any) -> AsyncIterator[tw.Bus]:
-    """A bus, and a registry where the broker does not bring one."""
+    """Open a bus, with a registry if the broker does not start one."""
     async with tw.connect(url, **options) as bus:
         if url.startswith("memory:") or not registry:
             yield bus

@@ -52,7 +52,7 @@ class Tracer:
     def __init__(self, codec: tuple[str, ...] = CODEC) -> None:
         self.calls: list[Call] = []
         self._codec = codec
-        self._known: dict[CodeType, tuple[str, str] | None] = {}
+        self._locations: dict[CodeType, tuple[str, str] | None] = {}
 
     def __enter__(self) -> Tracer:
         sys.setprofile(self._trace)
@@ -64,10 +64,10 @@ class Tracer:
     def _trace(self, frame: FrameType, event: str, arg: Any) -> None:
         if event != "call":
             return
-        place = self._locate(frame.f_code)
-        if place is None or self._is_resumed(frame) or self._in_codec(frame):
+        location = self._locate(frame.f_code)
+        if location is None or self._is_resumed(frame) or self._in_codec(frame):
             return
-        self.calls.append(Call(*place, frame.f_code.co_qualname, _task_name()))
+        self.calls.append(Call(*location, frame.f_code.co_qualname, _task_name()))
 
     def _is_resumed(self, frame: FrameType) -> bool:
         """Report whether a coroutine or generator continues; only its creation counts as a call."""
@@ -79,18 +79,18 @@ class Tracer:
 
     def _in_codec(self, frame: FrameType | None) -> bool:
         while frame is not None:
-            place = self._locate(frame.f_code)
-            if place is not None and place[0] in self._codec:
+            location = self._locate(frame.f_code)
+            if location is not None and location[0] in self._codec:
                 return True
             frame = frame.f_back
         return False
 
     def _locate(self, code: CodeType) -> tuple[str, str] | None:
-        if code not in self._known:
+        if code not in self._locations:
             inside = code.co_filename.startswith(ROOT)
             file = code.co_filename.removeprefix(ROOT)
-            self._known[code] = (file.partition("/")[0], file) if inside else None
-        return self._known[code]
+            self._locations[code] = (file.partition("/")[0], file) if inside else None
+        return self._locations[code]
 
 
 def _task_name() -> str:

@@ -1,4 +1,4 @@
-"""Subscribers that ask for less read a channel of their own, and see nothing of it but fewer bytes."""
+"""Subscriptions with a larger tolerance read their own channel. Apart from fewer bytes, nothing changes."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_only_what_was_chosen_travels(url: str) -> None:
             await bus.register(schema, max_silence=0.3)
             async with (
                 bus.publisher(schema.name, name="p1") as out,
-                bus.subscribe(schema.name, tolerance={"t": 0.2}) as whole,
+                bus.subscribe(schema.name, tolerance={"t": 0.2}) as complete,
                 bus.subscribe(schema.name, properties=["t"], tolerance={"t": 0.2}, sources={"room": "11.2"}) as part,
             ):
                 assert not await wait_for_channels(part)
-                assert whole.feed == "log"
+                assert complete.feed == "log"
                 await until(lambda: out.wanted)
-                readers = asyncio.create_task(take(whole, 90)), asyncio.create_task(take(part, 30))
+                readers = asyncio.create_task(take(complete, 90)), asyncio.create_task(take(part, 30))
                 await truth.publish(out, 30)
                 everything, chosen = [await reader for reader in readers]
                 truth.check(everything, 0.2)
@@ -74,7 +74,7 @@ def test_only_what_was_chosen_travels(url: str) -> None:
     run(story)
 
 
-def test_a_new_subscriber_hears_where_everything_stands(url: str) -> None:
+def test_a_new_subscription_receives_the_current_state(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(3)
         async with system(url) as world:
@@ -111,19 +111,19 @@ def test_changes_keep_the_last_value_within_the_tolerance(url: str, mode: str) -
                 bus.publisher(schema.name, name="p1") as out,
             ):
                 assert not await wait_for_channels(events)
-                last, told = None, 0
+                last, received = None, 0
                 for n, t in enumerate(walk):
                     await out.publish(reading(n, t=t))
                     await out.flush()
                     while last is None or abs(last["t"] - t) > 1.0 + 1e-9:
                         (last,) = await take(events, 1)
-                        told += 1
-                with suppress(TimeoutError):  # whatever else it was told, and need not have been
+                        received += 1
+                with suppress(TimeoutError):  # further events that the tolerance did not require
                     while True:
                         (last,) = await take(events, 1, timeout=0.25)
-                        told += 1
+                        received += 1
                 assert abs(last["t"] - walk[-1]) <= 1.0 + 1e-9
-                assert told < len(walk) / 2
+                assert received < len(walk) / 2
 
     run(story)
 

@@ -20,7 +20,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield where
 
 
-def test_events_come_once_in_order_and_within_their_bound(url: str) -> None:
+def test_events_are_delivered_once_in_order_and_within_their_bound(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -72,7 +72,7 @@ def test_a_late_reader_starts_at_the_beginning_an_offset_or_a_time(url: str) -> 
     run(story)
 
 
-def test_a_durable_reader_goes_on_after_what_it_worked_off(url: str) -> None:
+def test_a_durable_subscription_resumes_after_the_last_acknowledged_event(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -93,7 +93,7 @@ def test_a_durable_reader_goes_on_after_what_it_worked_off(url: str) -> None:
     run(story)
 
 
-def test_a_durable_that_was_forgotten_begins_anew(url: str) -> None:
+def test_a_forgotten_durable_starts_over(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -110,7 +110,7 @@ def test_a_durable_that_was_forgotten_begins_anew(url: str) -> None:
     run(story)
 
 
-def test_an_event_whose_loop_body_failed_comes_again(url: str) -> None:
+def test_an_event_whose_loop_body_failed_is_delivered_again(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -124,7 +124,7 @@ def test_an_event_whose_loop_body_failed_comes_again(url: str) -> None:
     run(story)
 
 
-def test_a_reader_that_crashed_gets_again_what_it_had_not_acknowledged(url: str) -> None:
+def test_unacknowledged_events_are_delivered_again_after_a_crash(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -137,7 +137,7 @@ def test_a_reader_that_crashed_gets_again_what_it_had_not_acknowledged(url: str)
                     await out.publish(reading(n))
                     await out.flush()
                 first = await take(crashed, 7)
-                async with bus.subscribe(schema.name, durable="hvac") as events:  # the crashed one never said goodbye
+                async with bus.subscribe(schema.name, durable="hvac") as events:  # the crashed one was never closed
                     again = await take(events, 20 - first[-1]["n"])
                 seen = {event.identity for event in first + again}
                 assert again[0]["n"] <= first[-1]["n"], "the last event was not acknowledged"
@@ -163,12 +163,12 @@ def test_two_readers_of_one_durable_name(url: str) -> None:
                 async with bus.subscribe(schema.name, durable="hvac", ack_every=0):
                     with pytest.raises(NameInUse):
                         await take(older, 1)
-                older._cursor_store = None  # it has nothing more to say
+                older._cursor_store = None  # it must not save its cursor on close
 
     run(story)
 
 
-def test_a_publisher_that_comes_back_is_another_life_and_knows_what_it_told(url: str) -> None:
+def test_a_restarted_publisher_has_a_new_incarnation_and_recovers_its_last_events(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -188,7 +188,7 @@ def test_a_publisher_that_comes_back_is_another_life_and_knows_what_it_told(url:
     run(story)
 
 
-def test_recovery_looks_past_other_publishers_and_lives_that_told_nothing(url: str) -> None:
+def test_recovery_skips_other_publishers_and_incarnations_without_events(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -202,12 +202,12 @@ def test_recovery_looks_past_other_publishers_and_lives_that_told_nothing(url: s
                 await out.publish(reading(0, "11.2"))
             async with bus.publisher(schema.name, name="p1") as out:
                 await out.publish(reading(7, "11.2"))
-            for _ in range(3):  # lives that were over before they said anything
+            for _ in range(3):  # incarnations that ended without an event
                 async with bus.publisher(schema.name, name="p1"):
                     pass
             async with bus.publisher(schema.name, name="p1", recover=True) as out:
-                told = {source: event["n"] for source, event in out.last_events.items()}
-        assert told == {("11.1",): 4, ("11.2",): 7}
+                last_events = {source: event["n"] for source, event in out.last_events.items()}
+        assert last_events == {("11.1",): 4, ("11.2",): 7}
 
     run(story)
 
@@ -226,31 +226,31 @@ def test_a_name_belongs_to_one_publisher(url: str) -> None:
     run(story)
 
 
-def test_a_publisher_that_slept_through_its_successor_is_refused(url: str) -> None:
+def test_a_suspended_publisher_is_fenced_by_its_successor(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
             await bus.register(schema, retain=True)
-            asleep = bus.publisher(schema.name, name="p1")
-            await asleep.open()
-            await asleep.publish(reading(0))
-            await asleep.flush()
-            for listener in asleep.session.listeners:  # it does not receive the claim
+            suspended = bus.publisher(schema.name, name="p1")
+            await suspended.open()
+            await suspended.publish(reading(0))
+            await suspended.flush()
+            for listener in suspended.session.listeners:  # it does not receive the claim
                 await listener.close()
             await asyncio.sleep(1.1)
-            async with bus.publisher(schema.name, name="p1") as awake:
-                await awake.publish(reading(1))
-                await awake.flush()
-                await asleep.publish(reading(2))
+            async with bus.publisher(schema.name, name="p1") as successor:
+                await successor.publish(reading(1))
+                await successor.flush()
+                await suspended.publish(reading(2))
                 with pytest.raises(NameInUse, match="p1"):
-                    await asleep.flush()
+                    await suspended.flush()
             async with bus.subscribe(schema.name, start="earliest") as events:
                 assert [event["n"] for event in await take(events, 2)] == [0, 1]
 
     run(story)
 
 
-def test_a_refused_event_becomes_a_dead_letter_with_the_reason(url: str) -> None:
+def test_a_rejected_event_becomes_a_dead_letter_with_the_reason(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -268,7 +268,7 @@ def test_a_refused_event_becomes_a_dead_letter_with_the_reason(url: str) -> None
     run(story)
 
 
-def test_a_topic_nobody_knows(url: str) -> None:
+def test_an_unknown_topic_is_rejected(url: str) -> None:
     async def story() -> None:
         async with bus_on(url) as bus:
             with pytest.raises(UnknownTopic, match=r"no\.such\.topic"):
@@ -277,21 +277,21 @@ def test_a_topic_nobody_knows(url: str) -> None:
     run(story)
 
 
-def test_nobody_subscribes_so_nothing_is_stored(url: str) -> None:
+def test_nothing_is_stored_without_a_subscription(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
             await bus.register(schema)
             async with bus.publisher(schema.name, name="p1") as out:
                 await _until(lambda: not out.wanted)
-                await out.flush()  # what it said of itself before it knew
+                await out.flush()  # frames from before it received the demand
                 before = (await bus.broker.span(log_of(schema.name))).last
                 for n in range(50):
                     await out.publish(reading(n))
                 await out.flush()
                 assert (await bus.broker.span(log_of(schema.name))).last == before
                 async with bus.subscribe(schema.name) as events:
-                    assert (await take(events, 1))[0]["n"] == 49, "where the source stands now"
+                    assert (await take(events, 1))[0]["n"] == 49, "the current state of the source"
                     await out.publish(reading(50))
                     await out.flush()
                     assert (await take(events, 1))[0]["n"] == 50

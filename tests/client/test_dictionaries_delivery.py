@@ -1,4 +1,4 @@
-"""Dictionaries between publishers and subscribers: asked for once, checked, and named where they cannot be had."""
+"""Dictionaries between publishers and subscribers: fetched once, checked, and reported if unavailable."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ async def publish(out: tw.Publisher, numbers: range) -> None:
 
 
 def reasons(events: tw.Subscription) -> str:
-    return "; ".join(told.reason for told in events.notices if isinstance(told, tw.MessageUnreadable | EventsMissed))
+    return "; ".join(one.reason for one in events.notices if isinstance(one, tw.MessageUnreadable | EventsMissed))
 
 
 @pytest.mark.parametrize("form", ["compact", "json"])
-def test_slots_bound_again_while_others_read(form: str) -> None:
+def test_slots_are_rebound_while_subscriptions_read(form: str) -> None:
     async def story() -> None:
         schema = notes()
         async with tw.connect(f"memory://{schema.name}") as bus:
@@ -61,7 +61,7 @@ def test_slots_bound_again_while_others_read(form: str) -> None:
     run(story)
 
 
-def test_one_that_is_missing_is_named_and_key_frames_bring_the_rest() -> None:
+def test_a_missing_dictionary_is_reported_and_key_frames_restore_the_stream() -> None:
     async def story() -> None:
         schema = notes()
         async with tw.connect(f"memory://{schema.name}") as bus:
@@ -74,7 +74,7 @@ def test_one_that_is_missing_is_named_and_key_frames_bring_the_rest() -> None:
                 await publish(out, range(3, 5))
                 out.encoder.drop(7)
                 seen = await take(events, 1)
-                assert seen[0]["n"] == 4, "where the source stands, from the key frame that was asked for"
+                assert seen[0]["n"] == 4, "the current state, from the requested key frame"
                 assert "unknown dictionary" in reasons(events)
                 assert FIRST.hash.hex() in reasons(events)
                 await publish(out, range(5, 7))
@@ -83,7 +83,7 @@ def test_one_that_is_missing_is_named_and_key_frames_bring_the_rest() -> None:
     run(story)
 
 
-def test_a_lying_store_is_found_out() -> None:
+def test_a_wrong_stored_dictionary_is_detected() -> None:
     async def story() -> None:
         schema = notes()
         async with tw.connect(f"memory://{schema.name}") as bus:
@@ -106,7 +106,7 @@ def test_a_lying_store_is_found_out() -> None:
     run(story)
 
 
-def test_whoever_loses_patience_while_one_is_fetched_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_while_a_dictionary_is_fetched_loses_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         schema = notes()
         async with tw.connect(f"memory://{schema.name}") as bus:
@@ -115,17 +115,17 @@ def test_whoever_loses_patience_while_one_is_fetched_loses_nothing(monkeypatch: 
                 await publish(out, range(2))
                 await take(events, 2)
                 await use_dictionary(out, FIRST, 7)
-                get, asked = DictionaryStore.get, asyncio.Event()
+                get, requested = DictionaryStore.get, asyncio.Event()
 
                 async def slow(store: DictionaryStore, hash: bytes, known: object = None) -> Dictionary | None:
-                    asked.set()
+                    requested.set()
                     await asyncio.sleep(3600)
                     return None
 
                 monkeypatch.setattr(DictionaryStore, "get", slow)
                 await publish(out, range(2, 5))
                 waiting = asyncio.ensure_future(anext(events))
-                await asked.wait()
+                await requested.wait()
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
                 monkeypatch.setattr(DictionaryStore, "get", get)
@@ -135,7 +135,7 @@ def test_whoever_loses_patience_while_one_is_fetched_loses_nothing(monkeypatch: 
     run(story)
 
 
-def test_a_translator_reads_them_too() -> None:
+def test_a_translator_reads_packed_frames() -> None:
     async def story() -> None:
         schema = notes()
         async with tw.connect(f"memory://{schema.name}") as bus:

@@ -35,8 +35,8 @@ def topic() -> str:
     return f"notes{next(_numbers)}"
 
 
-async def until(condition: Callable[[], object] | Callable[[], Awaitable[object]], patience: float = 60.0) -> None:
-    async with asyncio.timeout(patience):
+async def until(condition: Callable[[], object] | Callable[[], Awaitable[object]], timeout: float = 60.0) -> None:
+    async with asyncio.timeout(timeout):
         while True:
             found = condition()
             if await found if isinstance(found, Awaitable) else found:
@@ -44,8 +44,8 @@ async def until(condition: Callable[[], object] | Callable[[], Awaitable[object]
             await asyncio.sleep(0.02)
 
 
-async def say(out: tw.Publisher, numbers: range) -> int:
-    """Publish notes; the bytes that their frames took."""
+async def publish_notes(out: tw.Publisher, numbers: range) -> int:
+    """Publish notes and return the bytes of their frames."""
     before = out.counts.data_bytes
     for n in numbers:
         await out.publish(note(n))
@@ -60,9 +60,9 @@ def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
         url = url_of(name) if kind == "memory" else "embedded://"
         async with tw.connect(url) as bus:
             async with bus.publisher(name, name="p1", dictionaries=True) as out, bus.subscribe(name) as live:
-                before = await say(out, range(200))
+                before = await publish_notes(out, range(200))
                 await until(lambda: out.dictionary)
-                after = await say(out, range(200, 400))
+                after = await publish_notes(out, range(200, 400))
                 assert after < before / 2
                 assert [event["payload"] for event in await take(live, 400)] == [note(n) for n in range(400)]
                 assert out.dictionary_bytes > 100, "it costs its receivers something"
@@ -70,7 +70,7 @@ def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
                 assert [event["payload"] for event in await take(late, 400)] == [note(n) for n in range(400)]
             async with bus.publisher(name, name="p2") as second:
                 await until(lambda: second.dictionary)
-                assert await say(second, range(50)) < before / 8
+                assert await publish_notes(second, range(50)) < before / 8
 
     run(story)
 
@@ -83,7 +83,7 @@ def test_without_a_registry_a_publisher_uses_no_dictionaries() -> None:
     async def story() -> None:
         name = topic()
         async with tw.connect(url_of(name), services=False) as bus, bus.publisher(name, dictionaries=True) as out:
-            await say(out, range(200))
+            await publish_notes(out, range(200))
             assert out.session.dictionaries.slots is None
             assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
@@ -94,7 +94,7 @@ def test_a_topic_without_them_has_none() -> None:
     async def story() -> None:
         name = topic()
         async with tw.connect(url_of(name)) as bus, bus.publisher(name) as out:
-            await say(out, range(200))
+            await publish_notes(out, range(200))
             assert out.session.dictionaries.slots is None
             assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
@@ -107,13 +107,13 @@ def test_the_owner_may_change_his_mind() -> None:
         async with tw.connect(url_of(name)) as bus:
             await bus.register(opaque(name), retain=True, dictionaries=True)
             async with bus.publisher(name) as out, bus.publisher(name, name="never", dictionaries=False) as never:
-                await say(out, range(100))
+                await publish_notes(out, range(100))
                 await until(lambda: out.dictionary)
                 assert never.session.dictionaries.slots is None
                 await bus.register(opaque(name), retain=True)
                 await until(lambda: out.session.dictionaries.slots is None)
-                plain = await say(never, range(20))
-                assert await say(out, range(20)) == plain
+                plain = await publish_notes(never, range(20))
+                assert await publish_notes(out, range(20)) == plain
                 await bus.register(opaque(name), retain=True, dictionaries=True)
                 await until(lambda: out.dictionary)
 
@@ -146,7 +146,7 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
                     await until(lambda n=n: out.dictionary == shared(n).hash)  # type: ignore[misc]
                     assert out.session.dictionaries.slots is not None
                     assert out.session.dictionaries.slots.slot == n + 1
-                    assert await say(out, range(10)) < 10 * 40
+                    assert await publish_notes(out, range(10)) < 10 * 40
                 await spread(bus, name, shared(9), version=2)  # one that was on its way for long
                 await spread(bus, name, shared(3), version=5, expires=FAR + 9)
                 await until(
@@ -158,7 +158,7 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
                 assert out.session.dictionaries.slots.slot == 4, "prolonged where it is"
                 await spread(bus, name, shared(3), version=6, expires=0)
                 await until(lambda: not out.dictionary)
-                await say(out, range(10))
+                await publish_notes(out, range(10))
                 seen = [event["payload"] for event in await take(live, 50)]
                 assert seen == [note(n) for n in range(10)] * 5
 
@@ -171,11 +171,11 @@ def test_none_is_used_after_its_time() -> None:
         async with tw.connect(url_of(name), services=False) as bus:
             await bus.register(opaque(name), retain=True, dictionaries=True)
             async with bus.publisher(name) as out, bus.subscribe(name) as live:
-                plain = await say(out, range(10))
+                plain = await publish_notes(out, range(10))
                 await spread(bus, name, shared(1), version=1, expires=int(bus.clock.now()) + 3)
                 await until(lambda: out.dictionary)
                 await until(lambda: not out.dictionary)
-                assert await say(out, range(10)) == plain
+                assert await publish_notes(out, range(10)) == plain
                 assert [event["payload"] for event in await take(live, 20)] == [note(n) for n in range(10)] * 2
 
     run(story)
@@ -188,7 +188,7 @@ def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPa
             await bus.register(opaque(name), retain=True, dictionaries=True)
             bucket = await bus.broker.bucket(DICTIONARIES)
             async with bus.publisher(name) as out, bus.subscribe(name) as live:
-                plain = await say(out, range(10))
+                plain = await publish_notes(out, range(10))
                 get = DictionaryStore.get
 
                 async def unreachable(*_: object) -> None:
@@ -198,7 +198,7 @@ def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPa
                 await spread(bus, name, shared(1), version=1)
                 for harm in (b"\xff\xfe", b"{}", b'{"topic": "t", "dictionaries": [{"hash": "x"}]}'):
                     await bus.broker.send(dictionary_subject(name), harm)
-                assert await say(out, range(10)) == plain
+                assert await publish_notes(out, range(10)) == plain
                 monkeypatch.setattr(DictionaryStore, "get", get)
                 await spread(bus, name, shared(2), version=2)
                 entry = await bucket.get(shared(1).hash.hex())
@@ -208,7 +208,7 @@ def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPa
                 await bucket.put(shared(3).hash.hex(), entry.value)
                 document = ActiveDictionaries(name, 3, (DictionaryReference(shared(3).hash.hex(), FAR + 1),))
                 await bus.broker.send(dictionary_subject(name), document.encode())
-                await say(out, range(10))
+                await publish_notes(out, range(10))
                 assert out.dictionary == shared(2).hash
                 assert [event["payload"] for event in await take(live, 30)] == [note(n) for n in range(10)] * 3
 

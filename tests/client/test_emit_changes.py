@@ -65,7 +65,7 @@ def test_what_has_no_distance_passes_when_it_differs() -> None:
         assert admits(changes, event) is passes
 
 
-def test_properties_that_were_not_asked_for_do_not_count() -> None:
+def test_unselected_properties_do_not_count_as_changes() -> None:
     changes = ChangeFilter(ROOMS, {"on": 0})
     assert admits(changes, seen("a", 20.0))
     assert not admits(changes, seen("a", 90.0))

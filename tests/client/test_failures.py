@@ -45,7 +45,7 @@ def test_a_broker_killed_in_mid_stream_loses_and_doubles_nothing() -> None:
     run(story, timeout=90)
 
 
-def test_a_broker_that_is_away_is_named_and_what_waits_is_kept() -> None:
+def test_an_unreachable_broker_is_reported_and_pending_events_are_retained() -> None:
     from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
@@ -209,7 +209,7 @@ def test_a_slow_subscriber_costs_bounded_memory_and_gets_everything(caplog: pyte
     assert "slow consumer" not in caplog.text
 
 
-def test_a_publisher_earlier_than_the_registry_does_as_the_settings_say() -> None:
+def test_a_publisher_opened_before_the_registry_uses_the_topic_settings() -> None:
     from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""Subscriptions go over between the log and their channel: nothing is lost, nothing comes twice."""
+"""Subscriptions switch between the log and their channel without loss or duplicates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield where
 
 
-def test_a_stricter_one_comes_and_leaves_again(url: str) -> None:
+def test_feed_switches_when_a_stricter_subscription_opens_and_closes(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(1)
         async with system(url) as world:
@@ -55,7 +55,7 @@ def test_a_stricter_one_comes_and_leaves_again(url: str) -> None:
     run(story)
 
 
-def test_a_translator_is_killed_and_comes_back(url: str) -> None:
+def test_a_translator_is_killed_and_restarted(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(2)
         async with system(url) as world:
@@ -82,7 +82,7 @@ def test_a_translator_is_killed_and_comes_back(url: str) -> None:
     run(story)
 
 
-def test_a_translator_that_stays_away_costs_bandwidth_and_no_event(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_translator_costs_bandwidth_but_no_event(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_status, "GIVE_UP_AFTER", 1.0)
 
     async def story() -> None:
@@ -121,10 +121,10 @@ def test_a_translator_that_stays_away_costs_bandwidth_and_no_event(url: str, mon
     run(story)
 
 
-def test_what_a_channel_passed_over_in_silence_is_not_lost_on_the_way_to_the_log(
+def test_suppressed_events_of_a_channel_are_not_lost_when_switching_to_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing told the silence before the translator died: no heartbeat, no flush."""
+    """Nothing reported the suppressed events before the translator was killed: no heartbeat, no flush."""
     monkeypatch.setattr(channel_status, "GIVE_UP_AFTER", 0.5)
 
     async def story() -> None:
@@ -141,19 +141,19 @@ def test_what_a_channel_passed_over_in_silence_is_not_lost_on_the_way_to_the_log
                 values = [20.0, 20.3, 19.8, 20.4, 20.1, 19.7, 20.2, 20.0, 20.5]
                 for n, t in enumerate(values):
                     await out.publish({"time": 1000 * n, "room": "11.1", "t": t, "n": n})
-                await out.publish({"time": 0, "room": "11.2", "t": 1.0, "n": 0})  # told: so is what came before
+                await out.publish({"time": 0, "room": "11.2", "t": 1.0, "n": 0})  # sent, with all earlier events
                 await take(strict, len(values) + 1)
-                told: list[tw.Event] = []
-                while not told or told[-1]["room"] == "11.1":
-                    told += await take(events, 1)
-                assert len(told) < len(values), "the rest was passed over in silence"
+                delivered: list[tw.Event] = []
+                while not delivered or delivered[-1]["room"] == "11.1":
+                    delivered += await take(events, 1)
+                assert len(delivered) < len(values), "the rest was suppressed"
                 await world.kill()
                 rest = await read_until(events, lambda: events.feed == "log")
-                rest += await take(events, len(values) + 1 - len(told) - len(rest))
+                rest += await take(events, len(values) + 1 - len(delivered) - len(rest))
                 await out.publish({"time": 9000, "room": "11.1", "t": 25.0, "n": 9})
                 await out.flush()
                 (last,) = await take(events, 1)
-        first = [event for event in told + rest if event["room"] == "11.1"]
+        first = [event for event in delivered + rest if event["room"] == "11.1"]
         assert [event.ordinal for event in [*first, last]] == list(range(1, 11))
         assert [event.bound["t"] for event in [*first, last]] == [2.0] * 9 + [0.0]
         assert all(abs(event["t"] - t) <= 2.0 for event, t in zip(first, values, strict=True))
@@ -162,7 +162,7 @@ def test_what_a_channel_passed_over_in_silence_is_not_lost_on_the_way_to_the_log
     run(story)
 
 
-def test_the_past_is_read_from_the_log_and_the_rest_from_the_channel(url: str) -> None:
+def test_earlier_events_are_read_from_the_log_and_later_ones_from_the_channel(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(5)
         async with system(url) as world:
@@ -183,7 +183,7 @@ def test_the_past_is_read_from_the_log_and_the_rest_from_the_channel(url: str) -
     run(story)
 
 
-def test_a_durable_one_goes_on_in_the_middle_of_a_message(url: str) -> None:
+def test_a_durable_subscription_resumes_in_the_middle_of_a_message(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(6)
         async with system(url) as world:
@@ -208,7 +208,7 @@ def test_a_durable_one_goes_on_in_the_middle_of_a_message(url: str) -> None:
     run(story)
 
 
-def test_a_durable_one_that_crashed_gets_again_what_it_had_not_acknowledged(url: str) -> None:
+def test_unacknowledged_events_are_delivered_again_after_a_crash(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(7)
         async with system(url) as world:
@@ -223,11 +223,11 @@ def test_a_durable_one_that_crashed_gets_again_what_it_had_not_acknowledged(url:
                     await truth.publish(out, 1)
                 first = await take(crashed, 20)
                 async with bus.subscribe(schema.name, tolerance={"t": 0.3}, durable="hvac") as events:
-                    again: list[tw.Event] = []
-                    while len({event.identity for event in first + again}) < 60:
-                        again += await take(events, 1)
-                    assert len({event.identity for event in again}) == len(again)
-                    assert len(again) < 60, "what was acknowledged does not come again"
+                    redelivered: list[tw.Event] = []
+                    while len({event.identity for event in first + redelivered}) < 60:
+                        redelivered += await take(events, 1)
+                    assert len({event.identity for event in redelivered}) == len(redelivered)
+                    assert len(redelivered) < 60, "acknowledged events are not delivered again"
                     assert no_loss(events)
                 with pytest.raises(NameInUse):
                     await crashed.close()
@@ -235,7 +235,7 @@ def test_a_durable_one_that_crashed_gets_again_what_it_had_not_acknowledged(url:
     run(story)
 
 
-def test_a_durable_one_whose_channel_is_gone_goes_on_in_the_log(url: str) -> None:
+def test_a_durable_subscription_whose_channel_was_deleted_resumes_in_the_log(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(8)
         async with system(url) as world:
@@ -264,11 +264,11 @@ def test_a_durable_one_whose_channel_is_gone_goes_on_in_the_log(url: str) -> Non
 
 
 def test_several_publishers_are_each_complete(url: str) -> None:
-    """One of them restarts, one is silent, while the subscription goes back and forth."""
+    """The feed is switched back and forth while two publishers send and one is idle."""
 
     async def story() -> None:
         schema = rooms()
-        truths = {name: Truth(place, rooms=(f"{place}.1", f"{place}.2")) for place, name in enumerate(("a", "b", "c"))}
+        truths = {name: Truth(n, rooms=(f"{n}.1", f"{n}.2")) for n, name in enumerate(("a", "b", "c"))}
         async with system(url) as world:
             bus = world.bus
             await bus.register(schema, max_silence=0.3)
@@ -299,14 +299,14 @@ def test_several_publishers_are_each_complete(url: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["hold", "predict"])
-def test_changes_keep_their_promise_on_the_way(url: str, mode: str) -> None:
-    """Log and channel count changes from values of their own: whoever goes over must know which."""
+def test_changes_keep_their_bound_across_feed_switches(url: str, mode: str) -> None:
+    """Log and channel measure changes from different values. A feed switch must use the right ones."""
 
     async def story() -> None:
         schema, chance = rooms(), random.Random(9)
         ticks = dict.fromkeys(ROOMS, 200)
         last: dict[str, tw.Event] = {}
-        async with system(url, linger=0.2) as world:  # so the channel is always a little behind the log
+        async with system(url, linger=0.2) as world:  # keeps the channel a little behind the log
             bus = world.bus
             await bus.register(schema, mode=mode, max_silence=0.3)
             async with (
@@ -329,7 +329,7 @@ def test_changes_keep_their_promise_on_the_way(url: str, mode: str) -> None:
                     seen = await read_until(events, lambda end=stored: (events.offset or 0) >= end)
                     last |= {event["room"]: event for event in seen + list(events._ready)}
                     assert all(abs(last[room]["t"] - at / 10) <= 1.0 + 1e-9 for room, at in ticks.items()), step
-                    if step in (11, 23):  # the stricter one is there: however busy the machine is, there is a channel
+                    if step in (11, 23):  # a stricter subscription is open, so there is a channel
                         seen = await read_until(events, lambda: events.feed == "channel")
                         last |= {event["room"]: event for event in seen}
                     feeds.append(events.feed)

@@ -1,4 +1,4 @@
-"""Limits a client knows before it does harm, and what it says when things do not go on."""
+"""Size limits that a client checks before sending, and notices about outages and missing data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def note(head: int = 0, text: int = 0, scan: int = 0, letter: str = "x") -> dict
         (note(40_000, letter="ü"), False),
     ],
 )
-def test_the_values_of_an_event_count_together(event: dict[str, object], fits: bool) -> None:
+def test_the_sizes_of_all_values_are_added(event: dict[str, object], fits: bool) -> None:
     limit = SizeLimit(NOTES, max_payload=200_000)
     if fits:
         limit.check(event)
@@ -48,20 +48,20 @@ def test_the_values_of_an_event_count_together(event: dict[str, object], fits: b
         assert refused.value.size > refused.value.limit
 
 
-def test_a_broker_whose_messages_are_too_small_is_refused_at_the_start() -> None:
+def test_a_broker_with_a_too_small_message_limit_is_rejected() -> None:
     with pytest.raises(BrokerRefused, match="max_payload"):
         SizeLimit(NOTES, max_payload=4096)
 
 
-def test_a_broker_that_is_away_is_told_after_a_while_and_again() -> None:
-    told: list[tw.BrokerUnreachable] = []
-    absence = OutageMonitor("nats://a:4222", told.append)  # type: ignore[arg-type]
+def test_an_unreachable_broker_is_reported_after_a_delay_and_again() -> None:
+    notices: list[tw.BrokerUnreachable] = []
+    monitor = OutageMonitor("nats://a:4222", notices.append)  # type: ignore[arg-type]
     for second in range(100):
-        absence.update(connected=second in (0, 50), now=1000.0 + second)
-    assert [notice.seconds for notice in told] == [5.0, 35.0, 5.0, 35.0]
+        monitor.update(connected=second in (0, 50), now=1000.0 + second)
+    assert [notice.seconds for notice in notices] == [5.0, 35.0, 5.0, 35.0]
 
 
-def test_facts_that_are_gone_are_told_and_the_stream_goes_on() -> None:
+def test_missing_static_properties_are_reported_and_the_stream_continues() -> None:
     async def story() -> None:
         schema = tw.Schema(
             "gone",
@@ -87,7 +87,7 @@ def test_facts_that_are_gone_are_told_and_the_stream_goes_on() -> None:
     run(story)
 
 
-def test_many_events_at_once_are_published_like_one_by_one() -> None:
+def test_a_batch_of_events_is_published_like_single_events() -> None:
     async def story() -> None:
         schema = tw.Schema("many", [tw.Property("n", "integer"), tw.Property("text", "string")])
         events = [{"n": n, "text": "x"} if n % 7 else {"n": "none", "text": "x"} for n in range(1000)]

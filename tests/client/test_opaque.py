@@ -1,4 +1,4 @@
-"""Topics without a schema, on the broker in memory and on a real nats-server: any bytes, each once, in order."""
+"""Opaque topics on the memory broker and on a real nats-server: any bytes, each once, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fresh() -> str:
     return f"machine.raw{next(_numbers)}"
 
 
-def said(n: int) -> bytes:
+def machine_reading(n: int) -> bytes:
     return SAID.replace(b"20.5", b"%d.%d" % (n % 40, n % 10)).replace(b"T1", b"T%d" % (n % 9))
 
 
@@ -38,10 +38,10 @@ async def payloads(events: tw.Subscription, number: int) -> list[bytes]:
     return [event["payload"] for event in await take(events, number)]
 
 
-def test_any_bytes_come_once_in_order(url: str) -> None:
+def test_any_bytes_are_delivered_once_in_order(url: str) -> None:
     async def story() -> None:
         topic = fresh()
-        sent = [b"", b"\xff\xfe\x00", b"twice", b"twice", os.urandom(200_000), *(said(n) for n in range(50))]
+        sent = [b"", b"\xff\xfe\x00", b"twice", b"twice", os.urandom(200_000), *(machine_reading(n) for n in range(50))]
         async with bus_on(url) as bus, bus.publisher(topic, name="p1") as out:
             async with bus.subscribe(topic, start="earliest") as events:
                 for payload in sent[:5]:
@@ -69,13 +69,13 @@ def test_without_any_registry(url: str) -> None:
                 await bus.subscribe(fresh()).open()
             early = fresh()
             async with bus.subscribe(early, schema=tw.opaque(early)) as events, bus.publisher(early) as other:
-                await other.publish(b"heard")
-                assert await payloads(events, 1) == [b"heard"]
+                await other.publish(b"early")
+                assert await payloads(events, 1) == [b"early"]
 
     run(story)
 
 
-def test_a_durable_goes_on_behind_the_last_payload(url: str) -> None:
+def test_a_durable_subscription_resumes_after_the_last_payload(url: str) -> None:
     async def story() -> None:
         topic = fresh()
         async with bus_on(url) as bus, bus.publisher(topic, name="p1", linger=0) as out:
@@ -89,7 +89,7 @@ def test_a_durable_goes_on_behind_the_last_payload(url: str) -> None:
     run(story)
 
 
-def test_a_publisher_that_comes_back_goes_on(url: str) -> None:
+def test_a_restarted_publisher_continues_the_stream(url: str) -> None:
     async def story() -> None:
         topic = fresh()
         async with bus_on(url) as bus:
@@ -104,7 +104,7 @@ def test_a_publisher_that_comes_back_goes_on(url: str) -> None:
     run(story)
 
 
-def test_what_is_refused_is_named_and_the_stream_goes_on(url: str) -> None:
+def test_a_rejected_payload_does_not_interrupt_the_stream(url: str) -> None:
     async def story() -> None:
         topic = fresh()
         async with bus_on(url) as bus, bus.publisher(topic, name="p1") as out:
@@ -127,7 +127,7 @@ def test_what_is_refused_is_named_and_the_stream_goes_on(url: str) -> None:
     run(story)
 
 
-def test_a_registered_topic_keeps_its_meaning(url: str) -> None:
+def test_a_registered_topic_accepts_only_its_events(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on(url) as bus:
@@ -142,7 +142,7 @@ def test_a_registered_topic_keeps_its_meaning(url: str) -> None:
     run(story)
 
 
-def test_dictionaries_shorten_what_travels(url: str) -> None:
+def test_dictionaries_shorten_messages(url: str) -> None:
     async def story() -> None:
         topic = fresh()
         async with (
@@ -151,13 +151,13 @@ def test_dictionaries_shorten_what_travels(url: str) -> None:
             bus.subscribe(topic, start="earliest") as events,
         ):
             for n in range(40):
-                await out.publish(said(n))
+                await out.publish(machine_reading(n))
             plain = out.counts.data_bytes
             await use_dictionary(out, SHARED, 1)
             for n in range(40, 80):
-                await out.publish(said(n))
+                await out.publish(machine_reading(n))
             assert out.counts.data_bytes - plain < plain / 2
-            assert await payloads(events, 80) == [said(n) for n in range(80)]
+            assert await payloads(events, 80) == [machine_reading(n) for n in range(80)]
             assert not events.notices
 
     run(story)

@@ -1,4 +1,4 @@
-"""The way of frames into the log: who slept while another took the name says no more."""
+"""The outbox: a publisher suspended while another took over its name writes nothing more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAMES = [bytes((0x01, number, 0, number)) for number in range(4)]
 
 
 class Paused:
-    """A broker whose appends are decided, and sent when the gate opens."""
+    """A broker whose appends are sent only while the gate is open."""
 
     def __init__(self, inner: Broker) -> None:
         self._inner = inner
@@ -41,33 +41,33 @@ def outbox(broker: Any, last: int) -> Outbox:
     return made
 
 
-def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_suspended_before_sending_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 60.0)
 
     async def story() -> None:
         server = LocalServer()
         first, second = Paused(LocalBroker(server)), LocalBroker(server)
         await second.ensure_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
-        loop, slept = asyncio.get_running_loop(), 0.0
+        loop, suspended_seconds = asyncio.get_running_loop(), 0.0
         time = loop.time
-        monkeypatch.setattr(loop, "time", lambda: time() + slept)
-        asleep = outbox(first, 0)
-        asleep.put(FRAMES[:1])
-        await asleep.wait_until_stored()
+        monkeypatch.setattr(loop, "time", lambda: time() + suspended_seconds)
+        suspended = outbox(first, 0)
+        suspended.put(FRAMES[:1])
+        await suspended.wait_until_stored()
         first.gate.clear()
         first.decided.clear()
-        asleep.put(FRAMES[1:2])
+        suspended.put(FRAMES[1:2])
         await first.decided.wait()
-        awake = outbox(second, asleep.last)
-        awake.put(FRAMES[2:3])
-        await awake.wait_until_stored()
-        slept = 100.0
+        successor = outbox(second, suspended.last)
+        successor.put(FRAMES[2:3])
+        await successor.wait_until_stored()
+        suspended_seconds = 100.0
         first.gate.set()
         with pytest.raises(NameInUse, match=NAME):
-            await asleep.wait_until_stored()
-        asleep.put(FRAMES[3:])
+            await suspended.wait_until_stored()
+        suspended.put(FRAMES[3:])
         assert (await second.span(log_of(TOPIC))).messages == 3
-        for box in (asleep, awake):
+        for box in (suspended, successor):
             await box.close()
         for broker in (first, second):
             await broker.close()

@@ -1,4 +1,4 @@
-"""What a subscriber can ask for, and what it is told."""
+"""Options of a subscription, and its notices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from thinwire.topics.topic_documents import encode
 from thinwire.topics.topic_settings import ConfigDocument
 
 
-def test_only_the_chosen_sources_and_properties_come() -> None:
+def test_only_selected_sources_and_properties_are_delivered() -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on("memory://chosen") as bus:
-            await bus.register(schema, max_silence=0.5)  # what is not chosen makes an event pass in silence
+            await bus.register(schema, max_silence=0.5)  # an event whose chosen values are predicted is suppressed
             async with (
                 bus.subscribe(schema.name, properties=["t"], sources={"room": ["11.2", "11.3"]}) as events,
                 bus.publisher(schema.name) as out,
@@ -65,7 +65,7 @@ def test_changes_keep_the_last_value_within_the_tolerance(mode: str) -> None:
     run(story)
 
 
-def test_exact_overrules_every_tolerance() -> None:
+def test_exact_overrides_every_tolerance() -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on("memory://exact") as bus:
@@ -88,7 +88,7 @@ def test_exact_overrules_every_tolerance() -> None:
     run(story)
 
 
-def test_a_tick_tells_what_is_expected_and_claims_nothing() -> None:
+def test_a_tick_delivers_provisional_predictions_without_bounds() -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on("memory://tick") as bus:
@@ -106,7 +106,7 @@ def test_a_tick_tells_what_is_expected_and_claims_nothing() -> None:
     run(story)
 
 
-def test_static_facts_are_stored_once_and_come_back() -> None:
+def test_static_properties_are_stored_once_and_delivered() -> None:
     async def story() -> None:
         schema = tw.Schema(
             "facts",
@@ -155,7 +155,7 @@ def test_an_older_publisher_is_read_as_the_newer_schema() -> None:
 
 
 def test_direct_mode_needs_no_service(caplog: pytest.LogCaptureFixture) -> None:
-    """A topic that no registry knows works with a declared schema; a coarser demand is met, with a warning."""
+    """An unregistered topic works with a declared schema. A larger tolerance is met, with a warning."""
 
     async def story() -> None:
         schema = rooms()
@@ -176,7 +176,7 @@ def test_direct_mode_needs_no_service(caplog: pytest.LogCaptureFixture) -> None:
     assert "no bandwidth is saved" in caplog.text
 
 
-def test_a_log_that_is_coarser_than_asked_is_told() -> None:
+def test_a_bound_above_the_tolerance_is_reported() -> None:
     async def story() -> None:
         schema = rooms()
         async with (
@@ -193,7 +193,7 @@ def test_a_log_that_is_coarser_than_asked_is_told() -> None:
     run(story)
 
 
-def test_a_clock_that_is_off_is_told() -> None:
+def test_clock_skew_is_reported() -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on("memory://skew") as bus, bus_on("memory://skew", clock=VirtualClock(1e6)) as elsewhere:
@@ -212,7 +212,7 @@ def test_a_clock_that_is_off_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("options", "names"),
     [
         ({"tolerance": {"nonsense": 1}}, "nonsense"),
         ({"tolerance": {"t": -1}}, "zero or more"),
@@ -222,19 +222,19 @@ def test_a_clock_that_is_off_is_told() -> None:
         ({"default_tolerance": -1}, "default_tolerance"),
     ],
 )
-def test_a_demand_that_cannot_be_met_is_refused_by_name(asked: dict[str, object], names: str) -> None:
+def test_an_invalid_demand_is_rejected_with_the_property(options: dict[str, object], names: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with bus_on("memory://refused") as bus:
             await bus.register(schema)
             with pytest.raises(DemandError, match=names):
-                await bus.subscribe(schema.name, **asked).open()  # type: ignore[arg-type]
+                await bus.subscribe(schema.name, **options).open()  # type: ignore[arg-type]
 
     run(story)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         {"emit": "some"},
         {"cadence": "now"},
@@ -246,17 +246,17 @@ def test_a_demand_that_cannot_be_met_is_refused_by_name(asked: dict[str, object]
         {"tick": 0},
     ],
 )
-def test_a_setting_outside_its_limits_is_refused_at_once(asked: dict[str, object]) -> None:
+def test_an_invalid_option_is_rejected_before_opening(options: dict[str, object]) -> None:
     async def story() -> None:
         async with bus_on("memory://settings") as bus:
             with pytest.raises(ConfigError):
-                bus.subscribe("rooms", **asked)  # type: ignore[arg-type]
+                bus.subscribe("rooms", **options)  # type: ignore[arg-type]
 
     run(story)
 
 
-def test_a_word_from_before_a_topic_was_retained_does_not_silence_it() -> None:
-    """A publisher that comes before the registry has read what was registered last."""
+def test_a_configuration_older_than_retention_does_not_stop_a_publisher() -> None:
+    """A publisher opened before the registry has read the latest registration."""
 
     async def story() -> None:
         async with tw.connect("memory://earlier", services=False) as bus:
@@ -266,7 +266,7 @@ def test_a_word_from_before_a_topic_was_retained_does_not_silence_it() -> None:
             await registry.put(f"config.{schema.name}", encode(ConfigDocument(schema.name, 1, wanted=False)))
             await bus.register(schema, retain=True)
             async with bus.publisher(schema.name) as out:
-                await asyncio.sleep(0.1)  # it follows what it is told meanwhile, the same word once more
+                await asyncio.sleep(0.1)  # the configuration is delivered to the publisher again meanwhile
                 await out.publish(reading(1))
             async with bus.subscribe(schema.name, start="earliest") as events:
                 assert [event["n"] for event in await take(events, 1)] == [1]

@@ -46,6 +46,6 @@ def test_an_address_that_cannot_be_one_is_refused_when_connecting(url: str) -> N
         asyncio.run(tw.connect(url).__aenter__())
 
 
-def test_an_option_nobody_knows_is_refused_by_name() -> None:
+def test_an_unknown_option_is_rejected_by_name() -> None:
     with pytest.raises(ConfigError, match="colour"):
         asyncio.run(tw.connect("nats://localhost:1", colour="red").__aenter__())

@@ -141,7 +141,7 @@ class Reader:
 
 
 class World:
-    """Publishers whose log both readers get, message by message, each but for those that are lost."""
+    """Publishers whose log both readers receive, except for lost messages."""
 
     def __init__(self, chance: random.Random, readers: list[Reader]) -> None:
         self.chance = chance
@@ -153,10 +153,10 @@ class World:
         for name in ("p1", "p2"):
             self.begin(name, 1)
 
-    def begin(self, name: str, life: int) -> None:
+    def begin(self, name: str, incarnation: int) -> None:
         loose = self.chance.choice([{}, {"t": 0.2}])
         config = StreamConfig(demand=Demand(mode="hold", tolerance=loose, changes=self.chance.random() < 0.5))
-        self.publishers[name] = StreamEncoder(ROOMS, config, name=name, incarnation=life)
+        self.publishers[name] = StreamEncoder(ROOMS, config, name=name, incarnation=incarnation)
         self.send(name, self.publishers[name].start(self.now))
 
     def send(self, name: str, frames: list[bytes], *, lost: bool = False) -> None:
@@ -204,7 +204,7 @@ class World:
 @pytest.mark.parametrize("choice", range(len(CHOICES)))
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
-def test_what_passes_is_what_a_comparing_filter_lets_pass(choice: int, seed: int) -> None:
+def test_the_same_events_pass_as_with_a_comparing_filter(choice: int, seed: int) -> None:
     quick, plain = (Reader(wanted(**CHOICES[choice]), compares=way) for way in (False, True))
     world = World(random.Random(seed), [quick, plain])
     for _ in range(90):
@@ -227,7 +227,7 @@ class Line:
         self.publish()
 
     def send(self, frames: list[bytes]) -> int:
-        """How many events pass."""
+        """Return the number of events that pass."""
         self.offset += 1
         before = len(self.reader.seen)
         self.reader.take(StoredMessage(self.offset, "tw.log.rooms.p3.d", join(frames), 0.0))
@@ -237,15 +237,15 @@ class Line:
         return self.send(self.publisher.publish(CALM | changes, 0.0))
 
 
-def test_a_calm_stream_is_vouched_for_and_what_shows_no_change_is_left_out() -> None:
+def test_changes_of_a_calm_stream_are_verified_and_events_without_a_change_are_dropped() -> None:
     line = Line(properties=("n",))
     passed = [line.publish(n=k // 4, x=float(k + 1)) for k in range(40)]
     assert passed == [k % 4 == 0 and k > 0 for k in range(40)]
-    assert line.reader.changed_events == 39  # of the first one it is not known yet
+    assert line.reader.changed_events == 39  # the first one cannot be verified yet
     assert line.reader.feed.log_decoder.decoders["p3"].counts.events == 2 + 9
 
 
-def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:
+def test_a_changed_text_passes_after_many_verified_changes() -> None:
     line = Line()
     assert [line.publish(n=k + 1) for k in range(10)] == [1] * 10
     assert line.reader.changed_events == 9
@@ -253,7 +253,7 @@ def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:
     assert line.publish(n=10, note="storm", on=False) == 1
 
 
-def test_a_state_that_a_key_frame_puts_right_has_not_been_seen() -> None:
+def test_a_state_corrected_by_a_key_frame_counts_as_a_change() -> None:
     line, other = Line(properties=("n",)), Line()
     for k in range(5):
         line.publish(n=3, x=float(k + 1))
@@ -264,7 +264,7 @@ def test_a_state_that_a_key_frame_puts_right_has_not_been_seen() -> None:
     assert line.publish(n=5, x=10.0) == 0
 
 
-def test_a_value_beside_the_grid_is_not_what_a_source_shows_after_a_silence() -> None:
+def test_a_value_off_the_grid_is_not_repeated_by_suppressed_events() -> None:
     line = Line(properties=("t",))
     assert [line.publish(x=1.0), line.publish(x=2.0), line.publish(x=2.0, t=20.04)] == [0, 0, 1]
     assert line.publisher.publish(CALM | {"x": 2.0}, 0.0) == []

@@ -1,4 +1,4 @@
-"""Evaluator, broker and client are killed: no notification is missed, none comes twice."""
+"""Evaluator, broker and client are killed: no notification is lost or repeated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANCE = (20.0, 20.5, 21.2, 19.0, 23.0)
 
 
 async def drive(market: Market, outs: dict[str, tw.Publisher], steps: int, chance: random.Random) -> None:
-    """So many events, of topics and symbols in turn."""
+    """Publish `steps` events, alternating between topics."""
     names = list(outs)
     for step in range(steps):
         topic = names[step % len(names)]
@@ -33,7 +33,7 @@ async def drive(market: Market, outs: dict[str, tw.Publisher], steps: int, chanc
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_evaluators_are_killed_in_mid_stream(kind: str) -> None:
+def test_evaluators_are_killed_while_events_arrive(kind: str) -> None:
     async def story() -> None:
         chance = random.Random(11)
         market = Market([stocks(), stocks()])
@@ -62,7 +62,7 @@ def test_evaluators_are_killed_in_mid_stream(kind: str) -> None:
     run(story, timeout=400)
 
 
-def test_a_watch_that_nobody_follows_ends_and_asks_for_nothing() -> None:
+def test_a_watch_without_readers_ends_and_removes_its_subscription() -> None:
     async def story() -> None:
         market = Market([stocks()])
         topic = market.schemas[0].name
@@ -71,9 +71,9 @@ def test_a_watch_that_nobody_follows_ends_and_asks_for_nothing() -> None:
                 await world.bus.register(market.schemas[0])
                 registry = await world.bus.broker.bucket("tw_registry")
                 async with world.bus.watch(f"{topic}[A].price +- 1") as hits:
-                    [asked] = await registry.entries(f"subscription.{topic}.*")
-                    told = json.loads(asked.value or b"")
-                    assert (told["exact"], told["durable"]) == (["price", "time"], told["identity"])
+                    [subscription] = await registry.entries(f"subscription.{topic}.*")
+                    document = json.loads(subscription.value or b"")
+                    assert (document["exact"], document["durable"]) == (["price", "time"], document["identity"])
                     watch = hits.watch
                     assert watch_log_of(watch) in await world.bus.broker.logs()
                 while watch_log_of(watch) in await world.bus.broker.logs():
@@ -109,13 +109,13 @@ def test_publishers_that_leave_are_not_waited_for(monkeypatch: pytest.MonkeyPatc
                         seen: list[tw.Hit] = []
                         await collect(hits, seen, 2)
                         assert seen == [{f"{two}[A].price": 5.0}, {f"{one}[A].price": 10.0}]
-                        gone = [notice for notice in hits.notices if isinstance(notice, tw.PublisherLost)]
-                        assert [(notice.topic, notice.publisher) for notice in gone] == [(two, "leaves")]
+                        lost = [notice for notice in hits.notices if isinstance(notice, tw.PublisherLost)]
+                        assert [(notice.topic, notice.publisher) for notice in lost] == [(two, "leaves")]
 
     run(story)
 
 
-def test_what_nobody_can_read_is_told_and_a_log_that_begins_anew_is_joined_again() -> None:
+def test_unreadable_messages_are_reported_and_a_new_watch_log_is_joined() -> None:
     async def story() -> None:
         market = Market([stocks()])
         topic = market.schemas[0].name
@@ -131,9 +131,9 @@ def test_what_nobody_can_read_is_told_and_a_log_that_begins_anew_is_joined_again
                     await market.publish(out, topic, "A", 5.0)
                     seen: list[tw.Hit] = []
                     await collect(hits, seen, 1)
-                    told = {type(notice) for notice in hits.notices if getattr(notice, "publisher", "") == "noisy"}
-                    assert told & {tw.MessageUnreadable, tw.EventsMissed}
-                    # as if it had slept, and had been taken for gone
+                    kinds = {type(notice) for notice in hits.notices if getattr(notice, "publisher", "") == "noisy"}
+                    assert kinds & {tw.MessageUnreadable, tw.EventsMissed}
+                    # as if the reader had been suspended and removed
                     await (await broker.bucket("tw_watches")).delete(f"watcher.{hits.watch}.{hits.identity}")
                     while watch_log_of(hits.watch) in await broker.logs():
                         await asyncio.sleep(0.05)
@@ -144,7 +144,7 @@ def test_what_nobody_can_read_is_told_and_a_log_that_begins_anew_is_joined_again
     run(story)
 
 
-def test_a_watch_reads_the_log_and_has_no_channel_made_for_it() -> None:
+def test_a_watch_reads_the_log_and_gets_no_channel() -> None:
     async def story() -> None:
         market = Market([stocks()])
         topic = market.schemas[0].name
@@ -163,7 +163,7 @@ def test_a_watch_reads_the_log_and_has_no_channel_made_for_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("nats") is None, reason="needs the extra nats")
-def test_broker_service_and_client_are_killed_with_the_ninth_signal() -> None:
+def test_broker_service_and_client_are_killed_with_sigkill() -> None:
     from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
@@ -216,7 +216,7 @@ def test_broker_service_and_client_are_killed_with_the_ninth_signal() -> None:
 
 
 def note(seen: dict[int, object], hit: dict[str, object]) -> None:
-    """What comes again after a crash is the same under the same number."""
+    """Record a hit. A repeated hit after a crash has the same values under the same number."""
     number = hit["number"]
     assert isinstance(number, int)
     assert seen.setdefault(number, hit["values"]) == hit["values"]

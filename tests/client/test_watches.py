@@ -109,7 +109,7 @@ def test_inexact_values_are_reported_and_not_evaluated() -> None:
     run(story)
 
 
-def test_equal_watches_share_an_evaluator_and_who_joins_hears_where_it_stands() -> None:
+def test_equal_watches_share_an_evaluator_and_a_later_one_receives_the_current_state() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name
@@ -121,7 +121,7 @@ def test_equal_watches_share_an_evaluator_and_who_joins_hears_where_it_stands() 
                     await out.publish(event)
                 await out.flush()
                 await take(one, 3)
-                # the same in other words
+                # an equivalent expression
                 two = other.watch(f"{topic}[B].price ± 1.00 or ({topic}[symbol=A].price +- 1)", max_delay=0.1)
                 async with two:
                     [standing] = await take(two, 1)
@@ -138,7 +138,7 @@ def test_equal_watches_share_an_evaluator_and_who_joins_hears_where_it_stands() 
     run(story)
 
 
-def test_a_durable_watch_goes_on_behind_what_was_worked_off() -> None:
+def test_a_durable_watch_resumes_after_the_last_acknowledged_notification() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name
@@ -171,7 +171,7 @@ async def fail_on(watch: tw.Watch, number: int) -> None:
                 raise ZeroDivisionError
 
 
-def test_events_of_two_publishers_are_looked_at_in_the_order_of_their_times() -> None:
+def test_events_of_two_publishers_are_evaluated_in_time_order() -> None:
     async def story() -> None:
         near, far = stocks(), stocks()
         a, b = f"{near.name}[A].price", f"{far.name}[B].price"
@@ -189,14 +189,14 @@ def test_events_of_two_publishers_are_looked_at_in_the_order_of_their_times() ->
                 await one.flush()
                 for step, price in ((1, 1.0), (3, 3.0), (5, 5.0)):
                     await two.publish(quote(now + step / 1000, "B", price))
-                found = await take(hits, 3)  # heartbeats say that nothing is missing
+                found = await take(hits, 3)  # heartbeats show that nothing is missing
             assert [dict(hit) for hit in found] == [{a: 10.0, b: 1.0}, {a: 20.0, b: 3.0}, {a: 30.0, b: 5.0}]
             assert [hit.late for hit in found] == [False, False, False]
 
     run(story)
 
 
-def test_what_comes_after_the_delay_is_flagged_or_dropped() -> None:
+def test_events_after_the_delay_are_flagged_or_dropped() -> None:
     async def story() -> None:
         near, far = stocks(), stocks()
         a, b = f"{near.name}[A].price", f"{far.name}[B].price"
@@ -224,7 +224,7 @@ def test_what_comes_after_the_delay_is_flagged_or_dropped() -> None:
     run(story)
 
 
-def test_there_are_so_many_watches_and_no_more() -> None:
+def test_the_number_of_watches_is_limited() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name
@@ -242,7 +242,7 @@ def test_there_are_so_many_watches_and_no_more() -> None:
     run(story)
 
 
-def test_what_cannot_be_watched_is_refused_by_name() -> None:
+def test_invalid_watches_are_rejected() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name

@@ -109,17 +109,17 @@ def test_a_translator_is_killed_and_comes_back(url: str) -> None:
     run(story)
 
 
-def test_a_durable_one_goes_on_where_it_was(url: str) -> None:
+def test_a_durable_subscription_resumes_at_its_position(url: str) -> None:
     async def story() -> None:
         schema, truth = rooms(), Truth(5)
-        asked = {"where": WARM, "durable": "warm"}
+        options = {"where": WARM, "durable": "warm"}
         async with system(url) as world:
             bus = world.bus
             await bus.register(schema, max_silence=0.3)
             async with bus.publisher(schema.name, name="p1") as out:
                 seen: list[Event] = []
                 for part in range(3):
-                    async with bus.subscribe(schema.name, **asked) as chosen:
+                    async with bus.subscribe(schema.name, **options) as chosen:
                         await until(lambda: out.wanted)
                         await truth.publish(out, 15)
                         await read_until_count(chosen, seen, lambda: len(matching(truth, WARM)))
@@ -129,14 +129,14 @@ def test_a_durable_one_goes_on_where_it_was(url: str) -> None:
                             await read_until_count(chosen, seen, lambda: len(matching(truth, WARM)))
                         assert no_loss(chosen)
                     await truth.publish(out, 10)
-                async with bus.subscribe(schema.name, **asked) as chosen:
+                async with bus.subscribe(schema.name, **options) as chosen:
                     await read_until_count(chosen, seen, lambda: len(matching(truth, WARM)))
                 check(truth, WARM, seen)
 
     run(story)
 
 
-def test_a_new_one_hears_who_matches_now_and_the_past_where_it_asks(url: str) -> None:
+def test_a_new_subscription_receives_current_matches_and_earlier_ones_on_request(url: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with system(url) as world:
@@ -178,8 +178,8 @@ def test_changes_among_the_events_that_match(url: str) -> None:
 
 
 def test_absent_values_quotes_signs_and_another_version() -> None:
-    """On a channel, with what decides projected away."""
-    asked = "(level < -1.5 or note in ('it''s', '')) and not note starts with 'x'"
+    """On a channel, where the projection removes the properties of the condition."""
+    condition = "(level < -1.5 or note in ('it''s', '')) and not note starts with 'x'"
     old = tw.Schema(
         "corners",
         [
@@ -197,7 +197,7 @@ def test_absent_values_quotes_signs_and_another_version() -> None:
             await bus.register(old, max_silence=0.3)
             async with (
                 bus.publisher(old.name, name="old") as out,
-                bus.subscribe(old.name, where=asked, properties=["level"]) as chosen,
+                bus.subscribe(old.name, where=condition, properties=["level"]) as chosen,
             ):
                 await until(lambda: out.wanted)
                 await read_until(chosen, lambda: chosen.feed == "channel")
@@ -221,7 +221,7 @@ def test_absent_values_quotes_signs_and_another_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"where": "t >"}, ExpressionError, "a value is expected"),
         ({"where": "x > 3"}, ExpressionError, "no such property"),
@@ -232,13 +232,13 @@ def test_absent_values_quotes_signs_and_another_version() -> None:
         ({"where": 3}, ConfigError, "where is a text"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(asked: dict[str, object], error: type[Exception], said: str) -> None:
+def test_invalid_predicates_are_rejected(options: dict[str, object], error: type[Exception], message: str) -> None:
     async def story() -> None:
         schema = rooms()
         async with tw.connect("memory://refusing") as bus:
             await bus.register(schema)
-            with pytest.raises(error, match=said):
-                async with bus.subscribe(schema.name, **asked):  # type: ignore[arg-type]
+            with pytest.raises(error, match=message):
+                async with bus.subscribe(schema.name, **options):  # type: ignore[arg-type]
                     pass
 
     run(story)

@@ -1,4 +1,4 @@
-"""A market whose watches are compared with the truth, while what evaluates them is killed."""
+"""A market whose watches are compared with the truth while their evaluator is killed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def stocks(name: str = "") -> tw.Schema:
 
 
 class Market:
-    """Topics with one publisher each; what was published, and what a watch must tell of it."""
+    """Topics with one publisher each, the published events, and the notifications that a watch must send."""
 
     def __init__(self, schemas: list[tw.Schema]) -> None:
         self.schemas = schemas
         self.events: list[tuple[int, str, dict[str, Any]]] = []
 
     async def publish(self, out: tw.Publisher, topic: str, symbol: str, price: float) -> None:
-        await asyncio.sleep(0.002)  # times that differ, whoever publishes
+        await asyncio.sleep(0.002)  # different times for all publishers
         now = int(time() * 1_000_000)
         instant = datetime.fromtimestamp(now / 1_000_000, UTC).isoformat(timespec="microseconds")
         event = {"time": instant.replace("+00:00", "Z"), "symbol": symbol, "price": price}
@@ -49,18 +49,18 @@ class Market:
         await out.publish(event)
 
     def truth(self, expression: str) -> list[dict[str, float]]:
-        """What is told, by the definition: every event in order, the condition looked at behind it."""
+        """Return the notifications by definition: the condition is evaluated after every event in order."""
         condition = resolve(expression, {schema.name: schema for schema in self.schemas})
         watch, ticks = WatchEvaluator(condition), ticks_of(self.schemas[0]["price"])
-        told = []
+        notifications = []
         for at, topic, event in sorted(self.events, key=lambda item: item[0]):
             quantity = next(
                 (q for q in condition.quantities if (q.topic, q.source) == (topic, (event["symbol"],))), None
             )
             found = watch.offer(quantity, ticks(event["price"]), Order(at)) if quantity is not None else None
             if found is not None:
-                told.append({str(q): value / 100 for q, value in found.values.items()})
-        return told
+                notifications.append({str(q): value / 100 for q, value in found.values.items()})
+        return notifications
 
 
 class System:
@@ -81,7 +81,7 @@ class System:
         await self.service.ready()
 
     async def kill(self) -> None:
-        """Cut its connection: it cannot say goodbye."""
+        """Close its connection, so that it ends without a clean shutdown."""
         if self._running is not None:
             (own, task), self._running = self._running, None
             await own.broker.close()
@@ -112,7 +112,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def collect(hits: tw.Watch, seen: list[tw.Hit], many: int, timeout: float = 240.0) -> None:
-    """Take notifications until there are so many."""
+    """Take notifications until `many` are seen."""
     async with asyncio.timeout(timeout):
         while len(seen) < many:
             seen.append(await anext(hits))

@@ -33,20 +33,20 @@ def entry(n: int, host: str = "a") -> dict[str, Any]:
 class Reader:
     """Decoder that fetches missing dictionaries from a store.
 
-    store: the available dictionaries; asked: requested hashes; refused: hashes that were not available
+    store: the available dictionaries; requested: requested hashes; refused: hashes that were not available
     """
 
     def __init__(self, store: dict[bytes, Dictionary], schema: Schema = LOGS) -> None:
         self.store = store
         self.schema = schema
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.refused: list[str] = []
         self.out: list[Delivery] = []
-        self._known: dict[bytes, Dictionary] = {}
+        self._dictionaries: dict[bytes, Dictionary] = {}
         self.subscriber = self.fresh()
 
     def fresh(self) -> StreamDecoder:
-        return StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=self._known.get)
+        return StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=self._dictionaries.get)
 
     def hand(self, message: bytes, position: int | None = None) -> list[Delivery]:
         """Return the deliveries of a message after fetching what it needs."""
@@ -54,19 +54,19 @@ class Reader:
             try:
                 found = self.subscriber.receive(message, now=0.0, position=position)
             except UnknownDictionary as unknown:
-                self._ask(unknown)
+                self._fetch(unknown)
                 continue
             self.out += found
             return found
 
-    def _ask(self, unknown: UnknownDictionary) -> None:
-        self.asked.append(unknown.hash)
+    def _fetch(self, unknown: UnknownDictionary) -> None:
+        self.requested.append(unknown.hash)
         found = self.store.get(bytes.fromhex(unknown.hash))
         if found is None:
             self.refused.append(unknown.hash)
             self.subscriber.skip_pending_frame()
         else:
-            self._known[found.hash] = found
+            self._dictionaries[found.hash] = found
 
     @property
     def events(self) -> list[Event]:

@@ -99,10 +99,10 @@ def test_building_events_in_batches_give_the_frames_of_their_rows(tolerance):
     frames = singly.start(0.0)
     for event in building.events(3_000, sources=3):
         frames += singly.publish(event, 1.0)
-    told = batched.start(0.0)
+    batch_frames = batched.start(0.0)
     for batch in building.batches(3_000, sources=3):
-        told += publish_batch(batched, batch, 1.0).frames
-    assert told == frames
+        batch_frames += publish_batch(batched, batch, 1.0).frames
+    assert batch_frames == frames
 
 
 def test_rows_of_a_column_with_another_type_are_rejected():
@@ -119,5 +119,5 @@ def test_batches_with_audits_or_json_are_published_row_by_row():
     for config in (StreamConfig(demand=DEMANDS[0], audit_every=2), StreamConfig(demand=DEMANDS[0], format="json")):
         singly, batched = StreamEncoder(building.schema(), config), StreamEncoder(building.schema(), config)
         frames = [frame for event in building.events(50) for frame in singly.publish(event, 1.0)]
-        told = [frame for batch in building.batches(50) for frame in publish_batch(batched, batch, 1.0).frames]
-        assert told == frames
+        batch_frames = [frame for batch in building.batches(50) for frame in publish_batch(batched, batch, 1.0).frames]
+        assert batch_frames == frames

@@ -52,7 +52,7 @@ def test_changes_need_mode_hold():
 @BOTH
 def test_headers_alone_trigger_no_frame(compiled):
     loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
-    told = [
+    sent = [
         bool(loop.publish(event))
         for event in (
             calm(0),
@@ -63,7 +63,7 @@ def test_headers_alone_trigger_no_frame(compiled):
             calm(13, t=20.2),
         )
     ]
-    assert told == [True, False, False, False, True, False]
+    assert sent == [True, False, False, False, True, False]
     first, *silent, second = loop.events
     assert all(event.virtual and event["batch"] == "a" and event["quality"] == 7 for event in silent)
     assert (second["time"], second["batch"], second["t"]) == (12_005, "a", 20.6)
@@ -82,9 +82,9 @@ FIRING = [{"t": 20.6}, {"t": 50.1}, {"t": 20.04}, {"x": 1.5}, {"fan": True}, {"n
 def test_every_other_property_triggers_a_frame(change, compiled):
     loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
     events = [calm(0), calm(3), calm(5, batch="z", quality=1, **change), calm(8, **change), calm(9)]
-    told = [bool(loop.publish(event)) for event in events]
+    sent = [bool(loop.publish(event)) for event in events]
     outside = change in ({"t": 50.1}, {"t": 20.04})
-    assert told == [True, False, True, outside, True]
+    assert sent == [True, False, True, outside, True]
     assert loop.events[2] == events[2]
     assert set(loop.events[2].bound.values()) == {0, 0.5}
 
@@ -94,8 +94,8 @@ def test_the_number_of_suppressed_events_is_limited(compiled):
     schema = Schema("s", [Property("time", "timestamp", "header"), Property("n", "integer")])
     config = StreamConfig(demand=Demand(mode="hold", changes=True), max_silence=1e9)
     loop = Loop(schema, config, compiled=(compiled, True))
-    told = [k for k in range(1, MAX_SKIP + 3) if loop.publish({"time": k * k, "n": 7})]
-    assert told == [1, MAX_SKIP + 1]
+    sent = [k for k in range(1, MAX_SKIP + 3) if loop.publish({"time": k * k, "n": 7})]
+    assert sent == [1, MAX_SKIP + 1]
     assert [event.ordinal for event in loop.events] == list(range(1, MAX_SKIP + 2))
     assert loop.events[-1]["time"] == (MAX_SKIP + 1) ** 2
 
@@ -107,12 +107,12 @@ def test_the_number_of_suppressed_events_is_limited(compiled):
 def test_decoded_events_equal_the_reference_model(tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
-    asked = only_changes(schema, tolerance)
-    loop = Loop(schema, StreamConfig(demand=asked), compiled=data.draw(st.sampled_from(WAYS)))
+    requested = only_changes(schema, tolerance)
+    loop = Loop(schema, StreamConfig(demand=requested), compiled=data.draw(st.sampled_from(WAYS)))
     for event in events:
         loop.publish(event)
     assert loop.differences() == []
-    check_reference(schema, asked, events, loop)
+    check_reference(schema, requested, events, loop)
     assert len(loop.events) == len(events)
 
 
@@ -137,8 +137,8 @@ def test_compiled_and_scalar_code_give_the_same_frames_and_events(name, data):
 @given(data=st.data())
 def test_the_last_sent_event_is_within_tolerance_and_its_headers_are_exact(form, name, data):
     schema = SCHEMAS[name]
-    asked = only_changes(schema, True)
-    writer = StreamEncoder(schema, StreamConfig(demand=asked, format=form))
+    requested = only_changes(schema, True)
+    writer = StreamEncoder(schema, StreamConfig(demand=requested, format=form))
     reader = StreamDecoder([schema], include_suppressed=False)
     last = {}
     for frame in writer.start(0):
@@ -152,15 +152,15 @@ def test_the_last_sent_event_is_within_tolerance_and_its_headers_are_exact(form,
                     assert not event.virtual
                     last[event.source] = flatten(event, schema)
                     assert all(
-                        event[p.name] == flat.get(p.name) or p.name in asked.tolerance
+                        event[p.name] == flat.get(p.name) or p.name in requested.tolerance
                         for p in schema.wire
                         if p.role is Role.HEADER
                     )
         for p in schema.wire:
             if p.role is Role.MEASUREMENT:
-                idle = p.idle_band if p.idle_band and p.name not in asked.tolerance else 0
+                idle = p.idle_band if p.idle_band and p.name not in requested.tolerance else 0
                 off = distance(p, last[source][p.name], flat.get(p.name))
-                assert off <= (float(tolerance_of(p, asked)) + idle) * (1 + 1e-9), p.name
+                assert off <= (float(tolerance_of(p, requested)) + idle) * (1 + 1e-9), p.name
 
 
 def test_headers_of_suppressed_events_have_no_bound_for_a_late_decoder():
@@ -175,10 +175,10 @@ def test_headers_of_suppressed_events_have_no_bound_for_a_late_decoder():
 
 @pytest.mark.parametrize("left_out", ["batch", "quality"])
 def test_a_batch_gives_the_frames_of_its_rows(left_out):
-    """Also with a text header, which the state keeps although rows have others."""
+    """Also with a text header, which stays in the state although rows have others."""
     schema = Schema("rooms", [p for p in ROOMS if p.name != left_out])
-    told = [calm(k, batch=f"b{k // 3}", t=20.0 + (k * 7 % 12) / 10, x=float(k // 40)) for k in range(400)]
-    events = [{name: value for name, value in event.items() if name != left_out} for event in told]
+    sent = [calm(k, batch=f"b{k // 3}", t=20.0 + (k * 7 % 12) / 10, x=float(k // 40)) for k in range(400)]
+    events = [{name: value for name, value in event.items() if name != left_out} for event in sent]
     singly, batched = (StreamEncoder(schema, StreamConfig(demand=HALF)) for _ in range(2))
     frames = [frame for event in events for frame in singly.publish(event, 1.0)]
     assert publish_batch(batched, pa.RecordBatch.from_pylist(events), 1.0).frames == frames
@@ -201,5 +201,5 @@ def test_a_measured_timestamp_is_held_under_changes(compiled):
     loop = Loop(
         schema, StreamConfig(demand=Demand(mode="hold", tolerance={"seen": 25}, changes=True)), compiled=compiled
     )
-    told = [bool(loop.publish({"time": 10 * k, "seen": 10 * k})) for k in range(10)]
-    assert told == [True, False, False, True, False, False, True, False, False, True]
+    sent = [bool(loop.publish({"time": 10 * k, "seen": 10 * k})) for k in range(10)]
+    assert sent == [True, False, False, True, False, False, True, False, False, True]

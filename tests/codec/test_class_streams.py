@@ -118,12 +118,12 @@ def check_bounds(schema, demands, event, truth):
 
 def check_order(served, happened, adopted):
     """Check that every event of every source after the adopted one is delivered in order."""
-    heard = {}
+    received = {}
     for event in served.events:
         assert event.identity[:2] == ("p", 3)
-        assert event.ordinal == heard.get(event.source, adopted.get(event.source, 1) - 1) + 1
-        heard[event.source] = event.ordinal
-    assert heard == {source: len(events) for source, events in happened.items() if served.chosen(source)}
+        assert event.ordinal == received.get(event.source, adopted.get(event.source, 1) - 1) + 1
+        received[event.source] = event.ordinal
+    assert received == {source: len(events) for source, events in happened.items() if served.chosen(source)}
     assert [item for item in served.deliveries if isinstance(item, EventsMissed)] == []
 
 
@@ -141,8 +141,8 @@ def test_a_channel_keeps_the_sum_of_tolerances_and_loses_nothing(name, mode, dat
     optional = [p.name for p in schema.wire if p is not schema.time]
     left_out = data.draw(st.sets(st.sampled_from(optional), max_size=len(optional) - 1), "left out")
     projected = project(schema, left_out)
-    asked = {key: value for key, value in C[name].items() if key not in left_out}
-    second = Demand(tolerance=asked, mode="predict" if mode == "predict" else "hold", changes=mode == "changes")
+    requested = {key: value for key, value in C[name].items() if key not in left_out}
+    second = Demand(tolerance=requested, mode="predict" if mode == "predict" else "hold", changes=mode == "changes")
     events = data.draw(histories(schema, max_size=40))
     happened = true_values(schema, events)
     wanted = data.draw(st.sets(st.sampled_from(list(happened)), min_size=1), "sources")
@@ -152,8 +152,8 @@ def test_a_channel_keeps_the_sum_of_tolerances_and_loses_nothing(name, mode, dat
     chain = Chain(schema, first, max_silence=data.draw(st.sampled_from([3, 1e9])), audit_every=5)
     for event in events[:moment]:
         chain.publish(event)
-    known = chain.decoder.current_events()
-    adopted = {event.source: event.ordinal for event in known if chosen is None or chosen(event.source)}
+    current = chain.decoder.current_events()
+    adopted = {event.source: event.ordinal for event in current if chosen is None or chosen(event.source)}
     fast, plain = (chain.open(projected, second, chosen=chosen, compiled=compiled) for compiled in (True, False))
     for event in events[moment:]:
         chain.publish(event)
@@ -174,11 +174,11 @@ def test_a_channel_keeps_the_sum_of_tolerances_and_loses_nothing(name, mode, dat
 
 def check_last_sent(schema, demands, events, happened, adopted):
     """Check that the last sent event is within the tolerance at every event, and that its headers are exact."""
-    told = {(event.source, event.ordinal): flatten(event, schema) for event in events if not event.virtual}
+    sent = {(event.source, event.ordinal): flatten(event, schema) for event in events if not event.virtual}
     for source in {event.source for event in events}:
         last = None
         for ordinal, truth in enumerate(happened[source], start=1):
-            seen = told.get((source, ordinal))
+            seen = sent.get((source, ordinal))
             last = seen or last
             for p in schema.wire if seen is not None else ():
                 if p.role is Role.HEADER:
@@ -221,8 +221,8 @@ def test_a_source_starts_with_the_ordinal_of_its_first_event():
     reader = StreamDecoder([ROOMS], publisher="p")
     frames = link.start(0)
     for ordinal in (41, 42):
-        told = Event({**room(ordinal), "unknown": 7}, bound={}, source=("a",), ordinal=ordinal)
-        frames += link.publish(told, 0)
+        source_event = Event({**room(ordinal), "unknown": 7}, bound={}, source=("a",), ordinal=ordinal)
+        frames += link.publish(source_event, 0)
     frames += link.heartbeat(0)
     seen = [item for frame in frames for item in reader.receive(frame, now=0) if isinstance(item, Event)]
     assert [event.identity for event in seen] == [("p", 3, ("a",), 41), ("p", 3, ("a",), 42)]
@@ -321,11 +321,11 @@ def test_rules_over_thinned_out_events_are_rejected():
             resolve(ROOMS, Demand(), over=resolve(ROOMS, demand))
 
 
-@pytest.mark.parametrize("told", [[1, [2.5, None]], 3, "3", None, {"k": []}, b"\x00"])
-def test_an_audit_compares_opaque_values(told):
+@pytest.mark.parametrize("payload", [[1, [2.5, None]], 3, "3", None, {"k": []}, b"\x00"])
+def test_an_audit_compares_opaque_values(payload):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("o", "opaque")])
     chain = Chain(schema, Demand(), audit_every=1)
     served = chain.open(schema, Demand())
-    chain.publish({"id": "a", "o": told})
+    chain.publish({"id": "a", "o": payload})
     (audit,) = (item for item in served.deliveries if isinstance(item, Audit))
     assert audit.errors == {"o": 0}

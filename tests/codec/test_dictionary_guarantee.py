@@ -79,9 +79,9 @@ class Story:
     def checkpoint(self):
         """Restore another decoder from the state of the first one."""
         if self.reader.subscriber.state is State.READY:
-            kept = checkpoints.snapshot_decoder(self.reader.subscriber)
+            snapshot = checkpoints.snapshot_decoder(self.reader.subscriber)
             self.reader.subscriber = self.reader.fresh()
-            checkpoints.restore_decoder(self.reader.subscriber, kept)
+            checkpoints.restore_decoder(self.reader.subscriber, snapshot)
 
     def join(self):
         self.send()
@@ -100,19 +100,19 @@ class Story:
 
 
 def check(story, reader):
-    last, told = {}, {}
+    last, reported = {}, {}
     for thing in reader.out:
         if isinstance(thing, EventsMissed):
-            told = dict.fromkeys(last, True)
+            reported = dict.fromkeys(last, True)
         elif isinstance(thing, Event):
             assert dict(thing) == story.truth[thing.incarnation, thing.source, thing.ordinal]
-            before, place = last.get(thing.source), (thing.incarnation, thing.ordinal)
-            assert before is None or place > before, "each once, in order"
-            gapless = before is None or place == (before[0], before[1] + 1)
-            assert gapless or told[thing.source], "what is missing was named"
-            last[thing.source], told[thing.source] = place, False
+            before, position = last.get(thing.source), (thing.incarnation, thing.ordinal)
+            assert before is None or position > before, "each once, in order"
+            gapless = before is None or position == (before[0], before[1] + 1)
+            assert gapless or reported[thing.source], "missing events were reported"
+            last[thing.source], reported[thing.source] = position, False
     assert last.keys() == {("a",), ("b",)}
-    assert all(place == (story.incarnation, story.counts[source[0]]) for source, place in last.items())
+    assert all(position == (story.incarnation, story.counts[source[0]]) for source, position in last.items())
 
 
 @given(st.lists(STEPS, max_size=40), st.sampled_from(["compact", "json"]))

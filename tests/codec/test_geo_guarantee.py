@@ -63,8 +63,8 @@ def test_the_reference_distance_is_correct():
 @given(st.tuples(latitudes, longitudes), st.integers(-3_000_000, 3_000_000), st.integers(-30_000_000, 30_000_000))
 @example((600_000_000, 0), 5_000_000, 10_000_000)
 @example((5, 0), 10, 10_000_000)
-def test_positions_within_the_tolerance_are_within_the_true_distance(place, north, east):
-    latitude, longitude = place
+def test_positions_within_the_tolerance_are_within_the_true_distance(position, north, east):
+    latitude, longitude = position
     other = geo.on_globe(latitude - north, longitude - east)
     apart = geo.distance(latitude - other[0], geo.wrap(longitude - other[1]), latitude)
     true = metres(geo.from_ticks(latitude, longitude), geo.from_ticks(*other))
@@ -83,12 +83,12 @@ def test_positions_within_the_tolerance_are_within_the_true_distance(place, nort
 def test_a_position_is_never_farther_than_the_tolerance(mode, predictor, jumps, drift, tolerance):
     demand = Demand(tolerance={"at": tolerance}, mode=mode, predictor=predictor)
     loop = Loop(TRACKS, StreamConfig(demand=demand), compiled=False)
-    places = []
+    positions = []
     for north, east in jumps:
-        places.append((north, east))
+        positions.append((north, east))
         for up, across in drift:
-            places.append(geo.on_globe(places[-1][0] + up, places[-1][1] + across))
-    events = [{"ship": "a", "at": geo.from_ticks(*place)} for place in places]
+            positions.append(geo.on_globe(positions[-1][0] + up, positions[-1][1] + across))
+    events = [{"ship": "a", "at": geo.from_ticks(*position)} for position in positions]
     for seen, event in zip(loop.run(events), events, strict=True):
         assert seen.bound["at"] <= tolerance
         assert metres(seen["at"], event["at"]) <= seen.bound["at"] + 1e-3
@@ -101,8 +101,8 @@ def test_a_position_is_never_farther_than_the_tolerance(mode, predictor, jumps, 
 
 def test_longitude_180_is_restored_exactly():
     loop = Loop(TRACKS, compiled=False)
-    places = [[0.0, 180.0], [0.0, 180.0], [0.0, -180.0], [90.0, 180.0], [-90.0, 0.0]]
-    assert [event["at"] for event in loop.run([{"ship": "a", "at": place} for place in places])] == places
+    positions = [[0.0, 180.0], [0.0, 180.0], [0.0, -180.0], [90.0, 180.0], [-90.0, 0.0]]
+    assert [event["at"] for event in loop.run([{"ship": "a", "at": position} for position in positions])] == positions
 
 
 def test_positions_within_the_tolerance_are_suppressed():

@@ -108,12 +108,12 @@ def follow(schema, config, events, compiled):
     for event in events:
         flat = flatten(event, schema)
         truth.setdefault(tuple(flat[p.name] for p in schema.dimensions), []).append(event)
-    heard = dict.fromkeys(truth, 0)
+    received = dict.fromkeys(truth, 0)
     for event in loop.events:
-        heard[event.source] += 1
-        assert event.ordinal == heard[event.source]
+        received[event.source] += 1
+        assert event.ordinal == received[event.source]
         check_bounds(schema, config.demand, event, truth[event.source][event.ordinal - 1])
-    assert heard == {source: len(happened) for source, happened in truth.items()}
+    assert received == {source: len(happened) for source, happened in truth.items()}
     return loop
 
 

@@ -82,8 +82,8 @@ class Site:
 
     def event(self, n, source):
         reading = {"time": 1000 + n, "id": source, "t": n / 10, "far": n / 10, "third": n * 3 / 10, "count": n // 9}
-        said = {"loud": n / 64, "on": n % 2 == 0, "note": f"n{n % 5}", "where": [52.5, n / 100]}
-        self.frames += self.publisher.publish(reading | said, 0.0)
+        values = {"loud": n / 64, "on": n % 2 == 0, "note": f"n{n % 5}", "where": [52.5, n / 100]}
+        self.frames += self.publisher.publish(reading | values, 0.0)
 
     def body(self, body):
         self.frames.append(self.publisher.frame_encoder.frame(FrameKind.JSON, body))
@@ -111,7 +111,7 @@ class Site:
         """Change one byte of a message: a digit to another digit, which only the check reveals, or any byte."""
         self.event(at % 400, "a")
         message = bytearray(join(self.frames))
-        digits = [place for place, byte in enumerate(message) if byte in b"0123456789"]
+        digits = [index for index, byte in enumerate(message) if byte in b"0123456789"]
         message[digits[at % len(digits)] if by == 1 and digits else at % len(message)] ^= by
         self.hand(bytes(message))
 
@@ -146,8 +146,8 @@ def state_of(reader):
     decoder_state = reader.decoder_state
     if decoder_state is None:
         return reader.state, reader.counts
-    known = [(event.ordinal, repr(event)) for event in reader.current_events()]
-    return reader.state, reader.counts, known, list(decoder_state.stream.cells), decoder_state.sequencer.dedup.hashes()
+    rows = [(event.ordinal, repr(event)) for event in reader.current_events()]
+    return reader.state, reader.counts, rows, list(decoder_state.stream.cells), decoder_state.sequencer.dedup.hashes()
 
 
 @given(st.lists(steps, max_size=30), st.sampled_from(["last", "linear", "trend"]), st.booleans())

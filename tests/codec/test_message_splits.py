@@ -64,10 +64,10 @@ def frames_of(data, max_size=60):
     config = StreamConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 9])), max_silence=7)
     writer = StreamEncoder(SCHEMA, config, name="p", wide=data.draw(st.booleans()), compiled=False)
     frames = writer.start(0)
-    asked = data.draw(st.sets(st.integers(2, 60), max_size=4))
+    requests_at = data.draw(st.sets(st.integers(2, 60), max_size=4))
     for now, event in enumerate(data.draw(history(max_size))):
         frames += writer.publish(event, now)
-        if now in asked:
+        if now in requests_at:
             frames += writer.answer(Request(1, 0), now)
     return frames + writer.heartbeat(100)
 
@@ -84,8 +84,8 @@ def cut(data, frames):
 
 def spoil(data, frames):
     """Drop, repeat or alter some frames; some altered frames have a valid check."""
-    places = st.integers(0, len(frames) - 1)
-    faults = data.draw(st.dictionaries(places, st.sampled_from(["lost", "twice", "altered", "mended"]), max_size=4))
+    indexes = st.integers(0, len(frames) - 1)
+    faults = data.draw(st.dictionaries(indexes, st.sampled_from(["lost", "twice", "altered", "mended"]), max_size=4))
     out, chain = [], 0
     for number, frame in enumerate(frames):
         fault = faults.get(number)
@@ -134,15 +134,15 @@ def test_any_split_into_messages_gives_the_same_deliveries(spoilt, include_suppr
 @given(data=st.data())
 def test_a_batch_that_cannot_be_split_gives_no_events(compiled, data):
     frames = frames_of(data, max_size=20)
-    whole = join(frames[1:]) if len(frames) > 2 else join([*frames[1:], *frames[1:]])
+    batch = join(frames[1:]) if len(frames) > 2 else join([*frames[1:], *frames[1:]])
     spoilt = data.draw(
         st.sampled_from(
             [
-                whole[:-1],
-                whole + b"\x00",
-                whole + b"\x85\x00\x01\x00\x00ab",
-                whole + b"\x04\x09\x01\x00\x00",
-                whole + b"\xff\xff\xff\x7f",
+                batch[:-1],
+                batch + b"\x00",
+                batch + b"\x85\x00\x01\x00\x00ab",
+                batch + b"\x04\x09\x01\x00\x00",
+                batch + b"\xff\xff\xff\x7f",
             ]
         )
     )
@@ -165,9 +165,9 @@ def test_an_error_within_a_message_keeps_the_deliveries_before_it(compiled):
     with pytest.raises(UnknownSchema):
         reader.receive(join([*frames, *new.start(0), *frames]), now=0)
     assert reader.state is State.WAITING
-    kept = reader.receive(b"", now=0)
-    assert [item["n"] for item in kept if isinstance(item, Event)] == [5, 6, 7]
-    assert kept[-1] == EventsMissed("p", None, None, None, "restart")
+    delivered_items = reader.receive(b"", now=0)
+    assert [item["n"] for item in delivered_items if isinstance(item, Event)] == [5, 6, 7]
+    assert delivered_items[-1] == EventsMissed("p", None, None, None, "restart")
     assert reader.counts.frames == len(before) + 3 + 1 + 1
 
 

@@ -78,9 +78,9 @@ def test_a_late_decoder_starts_with_the_next_payload():
 def test_a_snapshot_continues_after_the_last_payload():
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))
-    for kept in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
+    for snapshot in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
         later = Reader(STORE, RAW)
-        checkpoints.restore_decoder(later.subscriber, kept)
+        checkpoints.restore_decoder(later.subscriber, snapshot)
     later.hand(join(out.send(b"two", 0.0)))
     assert [(event["payload"], event.ordinal) for event in later.events] == [(b"two", 2)]
 

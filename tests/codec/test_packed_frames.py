@@ -36,7 +36,7 @@ def test_packed_events_are_restored(form, number):
     for message in (join(plain), join(packed)):
         reader.hand(message)
     assert [dict(event) for event in reader.events] == [entry(n) for n in range(3)]
-    assert reader.asked == [DICTIONARIES[number].hash.hex()]
+    assert reader.requested == [DICTIONARIES[number].hash.hex()]
 
 
 def test_no_packed_frame_is_larger_than_the_plain_one():
@@ -67,8 +67,8 @@ def test_key_frames_are_followed_by_the_active_bindings():
     out.use(DICTIONARIES[1], 2, expires=10)
     out.use(DICTIONARIES[2], 3)
     out.drop(3)
-    told = [Binding.decode(read(f).body) for f in out.start(5.0) if read(f).kind == FrameKind.BINDING]
-    assert told == [Binding(1, DICTIONARIES[0].hash, 0), Binding(2, DICTIONARIES[1].hash, 10)]
+    bindings = [Binding.decode(read(f).body) for f in out.start(5.0) if read(f).kind == FrameKind.BINDING]
+    assert bindings == [Binding(1, DICTIONARIES[0].hash, 0), Binding(2, DICTIONARIES[1].hash, 10)]
     later = [Binding.decode(read(f).body) for f in out.start(10.0) if read(f).kind == FrameKind.BINDING]
     assert [binding.slot for binding in later] == [1]
 
@@ -84,7 +84,7 @@ def test_the_dictionary_with_the_latest_expiry_is_used_until_then():
     assert slots(out.publish(entry(2), 60.0)) == [2], "prolonged"
     assert slots(out.publish(entry(3), 199.9)) == [2]
     assert slots(out.publish(entry(4), 200.0)) == [None]
-    assert slots(out.publish(entry(5), 10.0)) == [None], "a clock that goes back brings nothing back"
+    assert slots(out.publish(entry(5), 10.0)) == [None], "a clock that runs backwards reactivates nothing"
 
 
 def test_a_reused_slot_is_decoded_with_the_binding_at_its_position():
@@ -107,7 +107,7 @@ def test_a_message_resumes_at_the_frame_that_waited():
     frames += out.use(DICTIONARIES[1], 2) + out.publish(entry(301), 0.0) + out.publish(entry(302), 0.0)
     reader.hand(join(frames), position=2)
     assert [event["n"] for event in reader.events] == list(range(303)), "each once, more than a link remembers"
-    assert len(reader.asked) == 2
+    assert len(reader.requested) == 2
     assert not any(isinstance(thing, EventsMissed) for thing in reader.out)
 
 
@@ -118,7 +118,7 @@ def test_a_missing_dictionary_is_named_and_the_stream_continues():
     assert reader.refused == [DICTIONARIES[0].hash.hex()]
     assert reader.subscriber.state is State.READY, "the key frame behind it could be read"
     assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["unknown dictionary"]
-    assert [event["n"] for event in reader.events] == [0, 1], "where it stands is told by the key frame"
+    assert [event["n"] for event in reader.events] == [0, 1], "the key frame contains the current state"
     out.drop(9)
     reader.hand(join(out.publish(entry(2), 1.0)))
     assert reader.events[-1]["n"] == 2
@@ -134,7 +134,7 @@ def test_another_message_drops_the_pending_one():
     out.drop(9)
     reader.hand(join(out.publish(entry(2), 0.0)))
     assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["unknown dictionary"]
-    assert reader.subscriber.poll(0.0), "a key frame is asked for"
+    assert reader.subscriber.poll(0.0), "a key frame is requested"
 
 
 def test_an_unbound_slot_is_rejected():
@@ -149,7 +149,7 @@ def test_an_unbound_slot_is_rejected():
 def test_a_dictionary_with_another_hash_is_rejected():
     out = publisher()
     reader = Reader({DICTIONARIES[0].hash: DICTIONARIES[1]})
-    reader._known[DICTIONARIES[0].hash] = DICTIONARIES[1]
+    reader._dictionaries[DICTIONARIES[0].hash] = DICTIONARIES[1]
     reader.store.clear()
     reader.hand(join(out.start(0.0) + out.use(DICTIONARIES[0], 1) + out.publish(entry(0), 0.0)))
     assert not reader.events
@@ -159,9 +159,9 @@ def test_a_dictionary_with_another_hash_is_rejected():
 def test_a_snapshot_contains_the_bindings():
     out, reader = publisher(), Reader(STORE)
     reader.hand(join(out.start(0.0) + out.publish(entry(0), 0.0) + out.use(DICTIONARIES[0], 1)))
-    for kept in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
+    for snapshot in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
         later = Reader(STORE)
-        checkpoints.restore_decoder(later.subscriber, kept)
+        checkpoints.restore_decoder(later.subscriber, snapshot)
         assert later.subscriber.decoder_state.bindings.active() == [Binding(1, DICTIONARIES[0].hash, 0)]
     later.hand(join(out.publish(entry(1), 0.0)))
     assert dict(later.events[0]) == entry(1)

@@ -46,9 +46,9 @@ def test_a_restored_row_continues_like_the_original(name, series):
     for x in series:
         table.set_raw(0, 0, ABSENT) if x is None else table.set_value(0, 0, x)
         table.cells[0] += 1
-    told = snapshot_row(table, 0)
-    restore_row(copy, 0, told, table.ordinal(0))
-    assert snapshot_row(copy, 0) == told
+    state = snapshot_row(table, 0)
+    restore_row(copy, 0, state, table.ordinal(0))
+    assert snapshot_row(copy, 0) == state
     for _ in range(4):
         assert copy.predicted(0, 0) == table.predicted(0, 0)
         table.advance(0)

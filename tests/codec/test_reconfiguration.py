@@ -105,10 +105,10 @@ def test_after_a_loss_the_stream_resumes_and_reports_missed_events(lost, resync,
     assert subscriber.state is State.READY
     gaps = [item for item in out if isinstance(item, EventsMissed) and item.source]
     missed = {(gap.source, ordinal) for gap in gaps for ordinal in range(gap.first, gap.last + 1)}
-    heard = ordinals(out)
-    assert len(set(heard)) == len(heard)
-    assert not missed & set(heard)
-    assert missed | set(heard) == {((event["id"],), k // 2 + 1) for k, event in enumerate(events)}
+    received = ordinals(out)
+    assert len(set(received)) == len(received)
+    assert not missed & set(received)
+    assert missed | set(received) == {((event["id"],), k // 2 + 1) for k, event in enumerate(events)}
     assert missed or resync == "request"  # a single lost event may be the one that the key frame contains
     for event in (item for item in out if isinstance(item, Event)):
         truth = events[(event.ordinal - 1) * 2 + int(event["id"][1:])]
@@ -218,13 +218,13 @@ def test_a_new_decoder_reads_an_old_schema_version():
 
 
 def test_an_unknown_schema_is_reported_and_recovered():
-    known = []
-    subscriber = StreamDecoder(lambda fingerprint: next((s for s in known if s.fingerprint == fingerprint), None))
+    schemas = []
+    subscriber = StreamDecoder(lambda fingerprint: next((s for s in schemas if s.fingerprint == fingerprint), None))
     publisher = StreamEncoder(OLD)
     (key,) = publisher.start(0)
     with pytest.raises(UnknownSchema, match="from the registry"):
         subscriber.receive(key, now=0)
-    known.append(OLD)
+    schemas.append(OLD)
     for frame in publisher.start(1):
         subscriber.receive(frame, now=1)
     assert subscriber.state is State.READY

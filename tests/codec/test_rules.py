@@ -101,12 +101,12 @@ def test_percentages_are_of_the_declared_range_not_of_the_value():
 
 @given(schemas(), st.sampled_from([0, 0.5, 1e9, 1e300]), st.sampled_from(["predict", "hold"]))
 def test_rules_round_trip(schema, tolerance, mode):
-    told = resolve(schema, Demand(default_tolerance=tolerance, mode=mode))
-    read = rules.decode(told.encode(), schema)
-    assert read.encode() == told.encode()
-    assert read.bounds == told.bounds
+    log_rules = resolve(schema, Demand(default_tolerance=tolerance, mode=mode))
+    read = rules.decode(log_rules.encode(), schema)
+    assert read.encode() == log_rules.encode()
+    assert read.bounds == log_rules.bounds
     assert all(
-        bound <= tolerance + (p.idle_band or 0) for p, bound in zip(schema.wire, told.bounds.values(), strict=True)
+        bound <= tolerance + (p.idle_band or 0) for p, bound in zip(schema.wire, log_rules.bounds.values(), strict=True)
     )
 
 
@@ -121,14 +121,14 @@ def test_every_predictor_has_a_name_a_docstring_and_a_description():
 @given(schemas(), st.sampled_from([0, 0.5, 1e9]), st.sampled_from([0, 0.5, 3]), st.booleans())
 def test_rules_over_others_round_trip_and_add_up(schema, before, tolerance, changes):
     demand = Demand(default_tolerance=tolerance, mode="hold" if changes else "predict", changes=changes)
-    told = resolve(schema, Demand(default_tolerance=before))
-    over = resolve(schema, demand, over=told)
+    log_rules = resolve(schema, Demand(default_tolerance=before))
+    over = resolve(schema, demand, over=log_rules)
     read = rules.decode(over.encode(), schema)
     assert (read.encode(), read.changes, read.bounds) == (over.encode(), changes, over.bounds)
     assert read.suppressed_bounds == over.suppressed_bounds
     for p, bound in over.bounds.items():
-        assert told.bounds[p] <= bound <= before + tolerance + (schema[p].idle_band or 0)
-    if not any(told.bounds.values()):
+        assert log_rules.bounds[p] <= bound <= before + tolerance + (schema[p].idle_band or 0)
+    if not any(log_rules.bounds.values()):
         assert over.encode() == resolve(schema, demand).encode()
 
 
@@ -136,16 +136,16 @@ def test_a_float_over_another_stays_within_its_bound():
     schema = Schema("s", [LEVEL])
     for p in range(1, 30):
         for c in range(1, 30):
-            told = resolve(schema, Demand(default_tolerance=p / 100))
-            (rule,) = resolve(schema, Demand(default_tolerance=c / 100), over=told).rules
+            log_rules = resolve(schema, Demand(default_tolerance=p / 100))
+            (rule,) = resolve(schema, Demand(default_tolerance=c / 100), over=log_rules).rules
             assert Fraction(rule.distance) + Fraction(rule.upstream) <= Fraction(rule.bound)
             assert rule.bound == (p + c) / 100
 
 
 def test_an_idle_band_counts_once():
     schema = Schema("s", [POWER])
-    told = resolve(schema, Demand(default_tolerance=1))
-    (rule,) = resolve(schema, Demand(default_tolerance=0.5), over=told).rules
+    log_rules = resolve(schema, Demand(default_tolerance=1))
+    (rule,) = resolve(schema, Demand(default_tolerance=0.5), over=log_rules).rules
     assert (rule.tolerance, rule.band, rule.upstream, rule.bound) == (1, 0, 6, 3.5)
     (rule,) = resolve(schema, Demand(), over=resolve(schema, Demand(tolerance={"power": 1}))).rules
     assert (rule.tolerance, rule.band, rule.upstream, rule.bound) == (0, 4, 2, 3)
@@ -159,9 +159,9 @@ def test_tolerances_of_positions_do_not_add_up():
 
 
 def test_rules_over_another_kind_are_rejected():
-    told = resolve(Schema("s", [Property("x", "number", step="0.1")]), Demand())
+    log_rules = resolve(Schema("s", [Property("x", "number", step="0.1")]), Demand())
     with pytest.raises(DemandError, match="another kind"):
-        resolve(Schema("s", [Property("x", "number", step="0.2")]), Demand(), over=told)
+        resolve(Schema("s", [Property("x", "number", step="0.2")]), Demand(), over=log_rules)
 
 
 @pytest.mark.parametrize("body", ["0800", "0400000000", "0400000000" + "ff" * 8 + "7f"])

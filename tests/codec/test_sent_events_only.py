@@ -34,7 +34,7 @@ def test_sent_events_and_state_are_equal_without_suppressed_events(compiled, dat
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto", {"t": "seasonal"}]))
     demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 2, 50])), predictor=predictor)
     writer = StreamEncoder(SCHEMA, StreamConfig(demand=demand, audit_every=5, max_silence=4), compiled=False)
-    everything, told_only = (
+    everything, sent_only = (
         StreamDecoder([SCHEMA], publisher="p", compiled=compiled, include_suppressed=wanted) for wanted in (True, False)
     )
     frames = writer.start(0)
@@ -42,11 +42,11 @@ def test_sent_events_and_state_are_equal_without_suppressed_events(compiled, dat
         frames += writer.publish(event, now)
     frames += writer.heartbeat(100)
     every = [item for frame in frames for item in everything.receive(frame, now=0)]
-    some = [item for frame in frames for item in told_only.receive(frame, now=0)]
+    some = [item for frame in frames for item in sent_only.receive(frame, now=0)]
     wanted = [item for item in every if not isinstance(item, Event) or not item.virtual]
     assert [described(item) for item in some] == [described(item) for item in wanted]
-    assert told_only.counts.events == sum(isinstance(item, Event) for item in some)
-    here, there = everything.decoder_state.expander, told_only.decoder_state.expander
+    assert sent_only.counts.events == sum(isinstance(item, Event) for item in some)
+    here, there = everything.decoder_state.expander, sent_only.decoder_state.expander
     for row in here.known():
         assert snapshot_row(here.table, row) == snapshot_row(there.table, row)
         assert here.table.ordinal(row) == there.table.ordinal(row)

@@ -319,9 +319,9 @@ def rejection_of(data, *, max_sources=100, publisher="p"):
 def test_any_changed_byte_is_rejected():
     _, reader, _ = simple_pair()
     data = snapshot_decoder(reader)
-    for place in range(len(data)):
+    for index in range(len(data)):
         spoilt = bytearray(data)
-        spoilt[place] ^= 1 << place % 8
+        spoilt[index] ^= 1 << index % 8
         with pytest.raises(CorruptCheckpoint):
             restore_decoder(StreamDecoder([NUMBERS], publisher="p", compiled=False), bytes(spoilt))
     for end in range(len(data)):
@@ -366,8 +366,8 @@ def altered(**changes):
     _, reader, _ = simple_pair()
     header, packed = unseal(snapshot_decoder(reader))
     sections = [bytes(s) for s in unpack(packed, header.sizes, len(header.sizes), header.sizes[0])]
-    for place, change in changes.pop("sections", {}).items():
-        sections[place] = change(sections[place])
+    for index, change in changes.pop("sections", {}).items():
+        sections[index] = change(sections[index])
     return seal(header._replace(**changes), sections)
 
 
@@ -404,14 +404,14 @@ def test_absent_cells_are_accepted():
 
 
 @pytest.mark.parametrize(
-    ("place", "section"),
+    ("index", "section"),
     [
         (0, b""),
         (0, bytes(8)),
-        *((place, b"") for place in (1, 2, 6)),
-        *((place, b"[") for place in range(1, 8)),
-        *((place, b'{"a":1}') for place in (1, 2, 6)),
-        *((place, b"[1,2]") for place in (1, 2, 6)),
+        *((index, b"") for index in (1, 2, 6)),
+        *((index, b"[") for index in range(1, 8)),
+        *((index, b'{"a":1}') for index in (1, 2, 6)),
+        *((index, b"[1,2]") for index in (1, 2, 6)),
         (0, bytes(100)),
         (0, bytes(8 * WIDTH) + b"\x02" * WIDTH),
         (1, b"[]"),
@@ -442,8 +442,8 @@ def test_absent_cells_are_accepted():
         (7, b"\x01" * 10),
     ],
 )
-def test_invalid_sections_are_rejected(place, section):
-    rejection_of(altered(sections={place: lambda _: section}))
+def test_invalid_sections_are_rejected(index, section):
+    rejection_of(altered(sections={index: lambda _: section}))
 
 
 @pytest.mark.parametrize(
@@ -477,13 +477,13 @@ def test_a_decompression_bomb_is_rejected():
     _, reader, _ = simple_pair()
     header, _ = unseal(snapshot_decoder(reader))
     bomb = [bytes(header.sizes[0]), bytes(50_000_000), *(b"" for _ in header.sizes[2:])]
-    whole = seal(header, bomb)
-    told, packed = unseal(whole)
-    assert len(whole) < 300_000
+    snapshot = seal(header, bomb)
+    opened, packed = unseal(snapshot)
+    assert len(snapshot) < 300_000
     with pytest.raises(CorruptFrame, match="longer than declared"):
-        unpack(packed, [told.sizes[0], 1_000, *told.sizes[2:]], len(told.sizes), told.sizes[0])
+        unpack(packed, [opened.sizes[0], 1_000, *opened.sizes[2:]], len(opened.sizes), opened.sizes[0])
     with pytest.raises(CorruptFrame, match="sizes out of range"):
-        unpack(packed, [told.sizes[0], 1 << 40, *told.sizes[2:]], len(told.sizes), told.sizes[0])
+        unpack(packed, [opened.sizes[0], 1 << 40, *opened.sizes[2:]], len(opened.sizes), opened.sizes[0])
 
 
 def test_a_state_above_the_limit_is_not_written(monkeypatch):

@@ -79,15 +79,15 @@ def check_bounds(event, actual):
 
 def check_complete(found, events):
     """Check that all events of every source are delivered once, in order and within their bounds, and nothing else."""
-    truth, heard = {}, {}
+    truth, received = {}, {}
     for event in events:
         truth.setdefault((event["id"],), []).append(event)
     for event in found:
         assert isinstance(event, Event)
-        heard[event.source] = heard.get(event.source, 0) + 1
-        assert event.ordinal == heard[event.source]
+        received[event.source] = received.get(event.source, 0) + 1
+        assert event.ordinal == received[event.source]
         check_bounds(event, truth[event.source][event.ordinal - 1])
-    assert heard == {source: len(happened) for source, happened in truth.items()}
+    assert received == {source: len(happened) for source, happened in truth.items()}
 
 
 def without_watermarks(found):
@@ -176,10 +176,10 @@ def test_suppressed_events_keep_the_bounds_of_the_predecessor(compiled):
     first, second = encoder_of(0, wide), encoder_of(1, narrow, events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0))
-    told = [item for event in events for item in pass_on(reader, first.publish(event, 0))]
+    sent = [item for event in events for item in pass_on(reader, first.publish(event, 0))]
     reader.expect_successor()
     silent = pass_on(reader, second.start(0))
-    assert [(e.ordinal, e["n"], e.bound["n"], e.virtual) for e in told + silent] == [
+    assert [(e.ordinal, e["n"], e.bound["n"], e.virtual) for e in sent + silent] == [
         (1, 10, 5, False),
         (2, 10, 5, True),
         (3, 10, 5, True),

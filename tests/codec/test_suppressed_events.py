@@ -48,8 +48,8 @@ def calm(seconds, **changes):
 def test_sent_predicted_and_absent_are_three_states(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("a", "integer"), Property("b", "integer")])
     loop = Loop(schema, StreamConfig(demand=Demand(predictor="last")), compiled=compiled)
-    told = [loop.publish({"id": "x", **values}) for values in ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}, {"a": 1})]
-    assert [len(frames) > 0 for frames in told] == [True, False, True, False]
+    sent = [loop.publish({"id": "x", **values}) for values in ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}, {"a": 1})]
+    assert [len(frames) > 0 for frames in sent] == [True, False, True, False]
     seen = loop.run([{"id": "x", "a": None, "b": None}, {"id": "x", "a": 1}])
     assert [(event["a"], event["b"], event.virtual) for event in loop.events] == [
         (1, 2, False),
@@ -69,11 +69,11 @@ def test_absence_is_never_inferred(compiled, data):
     events = data.draw(histories(ROOMS))
     loop = Loop(ROOMS, StreamConfig(demand=Demand(default_tolerance=1e6, predictor="linear")), compiled=compiled)
     loop.run(events)
-    heard = {}
+    events_of_room = {}
     for event in events:
-        heard.setdefault(event["id"], []).append(event)
+        events_of_room.setdefault(event["id"], []).append(event)
     for event in loop.events:
-        truth = heard[event["id"]][event.ordinal - 1]
+        truth = events_of_room[event["id"]][event.ordinal - 1]
         assert [event[p.name] is None for p in ROOMS.wire] == [truth.get(p.name) is None for p in ROOMS.wire]
 
 
@@ -85,9 +85,9 @@ def test_a_heartbeat_reports_suppressed_events(compiled):
     for event in events:
         loop.publish(event)
     before = len(loop.events)
-    brought = loop.pass_on(loop.publisher.heartbeat(now=12.5))
-    assert brought[-1] == Watermark("p", 12.5)
-    silent = brought[:-1]
+    deliveries = loop.pass_on(loop.publisher.heartbeat(now=12.5))
+    assert deliveries[-1] == Watermark("p", 12.5)
+    silent = deliveries[:-1]
     assert len(silent) == len(events) - before
     assert all(event.virtual for event in silent)
     assert sorted((event["id"], event["n"]) for event in loop.events) == sorted((e["id"], e["n"]) for e in events)

@@ -71,23 +71,23 @@ HARM = st.lists(st.tuples(st.sampled_from(["drop", "again", "flip", "cut"]), st.
 def encoded_frames(schema, script, history, demand, audit_every=0, compiled=True):
     """Return the frames of a publisher that is reconfigured and restarted by a script."""
     config = StreamConfig(demand=demand, audit_every=audit_every, max_silence=7.0)
-    lives, now, rest = 1, 0.0, list(history)
-    publisher = StreamEncoder(schema, config, name="p", incarnation=lives, compiled=compiled)
+    incarnation, now, rest = 1, 0.0, list(history)
+    publisher = StreamEncoder(schema, config, name="p", incarnation=incarnation, compiled=compiled)
     frames = publisher.start(now)
-    for word in script + ["event"] * len(history):
+    for action in script + ["event"] * len(history):
         now += 1.0
-        if word == "event" and rest:
+        if action == "event" and rest:
             with suppress(EventRejected):
                 frames += publisher.publish(rest.pop(0), now)
-        elif word == "heartbeat":
+        elif action == "heartbeat":
             frames += publisher.heartbeat(now)
-        elif word == "key":
+        elif action == "key":
             frames += publisher.answer(Request(publisher.incarnation, 0), now)
-        elif word == "restart":
-            lives += 1
-            publisher = StreamEncoder(schema, config, name="p", incarnation=lives, compiled=compiled)
+        elif action == "restart":
+            incarnation += 1
+            publisher = StreamEncoder(schema, config, name="p", incarnation=incarnation, compiled=compiled)
             frames += publisher.start(now)
-        elif word == "reconfigure":
+        elif action == "reconfigure":
             other = demand if config.version % 2 else Demand(predictor="linear")
             config = StreamConfig(config.version + 1, other, audit_every=audit_every)
             frames += publisher.reconfigure(config, now)
@@ -173,8 +173,8 @@ def shown(p, value):
     if kind == pa.float64():
         return float(value) if not isinstance(value, str) and float(value) == value else None
     if kind == pa.int64():
-        whole = not isinstance(value, str) and value == int(value) and -(2**63) <= value < 2**63
-        return int(value) if whole else None
+        is_integer = not isinstance(value, str) and value == int(value) and -(2**63) <= value < 2**63
+        return int(value) if is_integer else None
     return value if isinstance(value, str if kind == pa.string() else datetime) else None
 
 
@@ -323,12 +323,12 @@ def test_another_schema_version_fills_the_common_columns():
     new = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("note", "string")], 2)
     rows = []
     reader = TableDecoder(StreamDecoder([old, new], publisher="p"), new)
-    for life, schema, more in ((1, old, {"gone": 0.5}), (2, new, {"note": "calm"})):
-        publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=life)
+    for run, schema, more in ((1, old, {"gone": 0.5}), (2, new, {"note": "calm"})):
+        publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=run)
         frames = publisher.start(0.0)
         for n in range(4):
             frames += publisher.publish({"id": "a", "n": n, **more}, 0.0)
-        rows += reader.decode([join(frames)], [life], [0.0]).batch.to_pylist()
+        rows += reader.decode([join(frames)], [run], [0.0]).batch.to_pylist()
     assert [(row["n"], row["note"]) for row in rows] == [(n, None) for n in range(4)] + [(n, "calm") for n in range(4)]
 
 
@@ -362,7 +362,7 @@ def test_offsets_and_times_need_one_entry_per_message():
 )
 def test_timestamp_texts_equal_those_of_events(form, ticks):
     absent = np.array([number % 3 == 0 for number in range(len(ticks))], dtype=np.bool_)
-    written = [None if gone else writer(form)(tick) for tick, gone in zip(ticks, absent, strict=True)]
+    written = [None if is_absent else writer(form)(tick) for tick, is_absent in zip(ticks, absent, strict=True)]
     assert timestamp_texts(form, np.array(ticks, dtype=np.int64), absent).to_pylist() == written
 
 

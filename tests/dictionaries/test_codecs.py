@@ -152,13 +152,13 @@ def test_garbage_is_refused_by_name_or_stays_within_the_limit(make: Callable[[],
 
 
 @every_codec
-@given(place=st.integers(0, 10_000), bits=st.integers(1, 255))
+@given(position=st.integers(0, 10_000), bits=st.integers(1, 255))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_flipped_bit_is_refused_by_name_or_stays_within_the_limit(
-    make: Callable[[], Codec], place: int, bits: int
+    make: Callable[[], Codec], position: int, bits: int
 ) -> None:
     packed = bytearray(make().pack(ROOMS[700]))
-    packed[place % len(packed)] ^= bits
+    packed[position % len(packed)] ^= bits
     _named_or_bounded(make(), bytes(packed))
 
 

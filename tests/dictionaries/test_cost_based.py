@@ -1,4 +1,4 @@
-"""Our policy: a dictionary exactly where it pays."""
+"""The cost-based policy: a dictionary exactly where it saves more than it costs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.dictionaries.training import train
 
 
-def words(seed: int, count: int = 60) -> list[bytes]:
+def names(seed: int, count: int = 60) -> list[bytes]:
     chance = Random(seed)
     return [bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz", k=18)) for _ in range(count)]
 
 
-def said(count: int, of: list[bytes], seed: int = 1) -> list[bytes]:
+def messages_of(count: int, vocabulary: list[bytes], seed: int = 1) -> list[bytes]:
     chance = Random(seed)
     form = b'{"event":%d,"from":"%s","to":"%s","about":"%s"}'
-    return [form % (n, chance.choice(of), chance.choice(of), chance.choice(of)) for n in range(count)]
+    return [form % (n, *(chance.choice(vocabulary) for _ in range(3))) for n in range(count)]
 
 
-def fed(policy: CostBased, messages: list[bytes]) -> list[Proposal]:
+def feed(policy: CostBased, messages: list[bytes]) -> list[Proposal]:
     found: list[Proposal] = []
     for at in range(0, len(messages), 16):
         policy.offer_all(messages[at : at + 16])
@@ -48,63 +48,63 @@ def fed(policy: CostBased, messages: list[bytes]) -> list[Proposal]:
     return found
 
 
-def made(found: list[Proposal]) -> list[Replace]:
+def replacements(found: list[Proposal]) -> list[Replace]:
     return [one for one in found if isinstance(one, Replace) and one.dictionary is not None]
 
 
 def test_every_replacement_saves_more_than_it_costs() -> None:
-    found = made(fed(CostBased(ONE_TO_ONE), said(3000, words(1))))
+    found = replacements(feed(CostBased(ONE_TO_ONE), messages_of(3000, names(1))))
     assert found
     assert all(float(one.why["saving"]) > float(one.why["cost"]) for one in found)
 
 
 def test_a_stream_too_short_for_so_many_receivers_gets_none() -> None:
-    messages = said(3000, words(1))
-    assert not made(fed(CostBased(Topology(100_000)), messages))
-    assert not made(fed(CostBased(Topology(100_000), expected=3000), messages))
+    messages = messages_of(3000, names(1))
+    assert not replacements(feed(CostBased(Topology(100_000)), messages))
+    assert not replacements(feed(CostBased(Topology(100_000), expected=3000), messages))
 
 
-def test_a_stream_of_unknown_length_is_expected_to_go_on_for_twice_its_length() -> None:
-    first, *_ = made(fed(CostBased(ONE_TO_ONE), said(200, words(1))))
+def test_a_stream_of_unknown_length_is_expected_to_last_twice_as_long_again() -> None:
+    first, *_ = replacements(feed(CostBased(ONE_TO_ONE), messages_of(200, names(1))))
     assert float(first.why["expected life"]) == 2 * float(first.why["seen"])
 
 
-def test_the_more_receivers_the_later() -> None:
-    messages = said(12_000, words(1))
-    one, few, many = (made(fed(CostBased(Topology(count)), messages))[0] for count in (1, 100, 1000))
+def test_more_receivers_delay_the_first_dictionary() -> None:
+    messages = messages_of(12_000, names(1))
+    one, few, many = (replacements(feed(CostBased(Topology(count)), messages))[0] for count in (1, 100, 1000))
     assert float(one.why["seen"]) < float(few.why["seen"]) < float(many.why["seen"])
 
 
-def test_knowing_the_length_spreads_early_what_pays_in_the_end() -> None:
-    messages = said(2100, words(1))
-    blind, told = CostBased(Topology(3000)), CostBased(Topology(3000), expected=1_000_000)
-    assert not made(fed(blind, messages))
-    assert len(made(fed(told, messages))) == 1
+def test_a_known_length_allows_an_early_dictionary() -> None:
+    messages = messages_of(2100, names(1))
+    uninformed, informed = CostBased(Topology(3000)), CostBased(Topology(3000), expected=1_000_000)
+    assert not replacements(feed(uninformed, messages))
+    assert len(replacements(feed(informed, messages))) == 1
 
 
-def test_decay_brings_a_new_dictionary() -> None:
+def test_decay_leads_to_a_new_dictionary() -> None:
     policy = CostBased(ONE_TO_ONE)
-    fed(policy, said(5000, words(1)))
+    feed(policy, messages_of(5000, names(1)))
     before = policy._dictionary
-    after = made(fed(policy, said(15_000, words(2), seed=2)))
+    after = replacements(feed(policy, messages_of(15_000, names(2), seed=2)))
     assert after
     assert policy._dictionary is not before
 
 
-def test_a_steady_stream_is_left_alone() -> None:
+def test_a_steady_stream_keeps_its_dictionary() -> None:
     policy = CostBased(ONE_TO_ONE)
-    fed(policy, said(6000, words(1)))
-    assert len(made(fed(policy, said(10_000, words(1), seed=2)))) <= 1
+    feed(policy, messages_of(6000, names(1)))
+    assert len(replacements(feed(policy, messages_of(10_000, names(1), seed=2)))) <= 1
 
 
-def test_where_nothing_repeats_there_is_no_dictionary() -> None:
+def test_incompressible_messages_get_no_dictionary() -> None:
     chance = Random(3)
     noise = [chance.randbytes(120) for _ in range(2000)]
-    assert not made(fed(CostBased(ONE_TO_ONE), noise))
+    assert not replacements(feed(CostBased(ONE_TO_ONE), noise))
 
 
 class Longer:
-    """A codec that has nothing to say about these messages."""
+    """A codec that makes every message longer."""
 
     name = "longer"
 
@@ -117,11 +117,11 @@ class Longer:
 
 def test_a_dictionary_worse_than_deflate_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = CostBased(ONE_TO_ONE)
-    fed(policy, said(3000, words(1)))
+    feed(policy, messages_of(3000, names(1)))
     assert policy._dictionary is not None
     policy._codec = Longer()
     monkeypatch.setattr(trials, "build", lambda messages, method: None)
-    found = [one for one in fed(policy, said(9000, words(1))) if isinstance(one, Replace)]
+    found = [one for one in feed(policy, messages_of(9000, names(1))) if isinstance(one, Replace)]
     assert policy._dictionary is None
     assert [one.dictionary for one in found] == [None]
     assert float(found[-1].why["packed now"]) >= float(found[-1].why["deflated"])
@@ -140,30 +140,30 @@ def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], star
 
 
 def test_a_dictionary_grows_as_far_as_it_pays_in_few_trainings() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def worth(size: int) -> float:
-        asked.append(size)
+        sizes.append(size)
         return -abs(size - 24_576) + 30_000
 
     assert climb(LADDER, 1536, worth, GROWING + NEAR) == 24_576
-    assert len(asked) <= 6
+    assert len(sizes) <= 6
 
 
-def test_where_no_larger_dictionary_pays_two_trainings_say_so() -> None:
-    asked: list[int] = []
+def test_two_trainings_suffice_if_no_larger_dictionary_pays() -> None:
+    sizes: list[int] = []
 
     def worth(size: int) -> float:
-        asked.append(size)
+        sizes.append(size)
         return -float(size)
 
     assert climb(LADDER, 1536, worth, GROWING) == 1536
-    assert asked == [6144, 1536]
+    assert sizes == [6144, 1536]
 
 
-def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> None:
-    messages, old = said(800, words(1)), words(2)
-    parent = train(said(400, old), 1024)
+def test_the_worth_of_a_candidate_is_reduced_if_the_last_dictionary_decayed() -> None:
+    messages, old = messages_of(800, names(1)), names(2)
+    parent = train(messages_of(400, old), 1024)
     assert parent is not None
     fresh, wary = (
         CandidateTrial(messages, codec_of(parent), ONE_TO_ONE, 1000, parent, faded=faded) for faded in (0.0, 10.0)
@@ -173,8 +173,8 @@ def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> 
     assert fresh.outcomes[2048].saving - wary.outcomes[2048].saving == pytest.approx(10.0 * ONE_TO_ONE.copies * 1000)
 
 
-def test_a_sketch_says_about_what_training_gives() -> None:
-    messages = said(800, words(1))
+def test_a_sketch_saves_about_as_much_as_training() -> None:
+    messages = messages_of(800, names(1))
     trial, trained = CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None), train(messages, 1024)
     assert trial.worth(1024) is not None
     drawn, done = trial.outcomes[1024].dictionary, trial.finished(1024)
@@ -187,8 +187,8 @@ def test_a_sketch_says_about_what_training_gives() -> None:
     assert CandidateTrial(messages[:4], DEFLATE, ONE_TO_ONE, 1000, None).worth(256) is None
 
 
-def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = said(800, words(1))
+def test_the_best_of_several_candidates_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = messages_of(800, names(1))
     useful = b"".join(messages[:10])
     contents = cycle([b"?" * 512, useful, b"!" * 512, b"#" * 512])
     monkeypatch.setattr(trials, "build", lambda messages, method: Dictionary(next(contents), "zstd", 3, 200))
@@ -197,8 +197,8 @@ def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.M
     assert trial.outcomes[1024].dictionary.content == useful
 
 
-def test_a_form_is_chosen_by_what_it_is_worth() -> None:
-    messages = said(800, words(1))
+def test_the_form_with_the_highest_worth_is_chosen() -> None:
+    messages = messages_of(800, names(1))
     one, several = (
         CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS)
     )
@@ -206,17 +206,17 @@ def test_a_form_is_chosen_by_what_it_is_worth() -> None:
     assert several.outcomes[8192].dictionary.codec == "brief"
 
 
-def test_what_pays_before_long_is_waited_for() -> None:
-    trial = CandidateTrial(said(800, words(1)), DEFLATE, Topology(100), 1000, None, ahead=10)
-    made = train(said(800, words(1)), 1024)
-    assert made is not None
-    pays = TrialOutcome(made, 512, size=100, gain=10.0, saving=110.0, cost=100.0)
-    better = TrialOutcome(made, 512, size=200, gain=15.0, saving=165.0, cost=200.0)
-    one_day = TrialOutcome(made, 512, size=500, gain=20.0, saving=220.0, cost=500.0)
+def test_a_candidate_that_pays_soon_is_preferred() -> None:
+    trial = CandidateTrial(messages_of(800, names(1)), DEFLATE, Topology(100), 1000, None, ahead=10)
+    dictionary = train(messages_of(800, names(1)), 1024)
+    assert dictionary is not None
+    pays = TrialOutcome(dictionary, 512, size=100, gain=10.0, saving=110.0, cost=100.0)
+    better = TrialOutcome(dictionary, 512, size=200, gain=15.0, saving=165.0, cost=200.0)
+    one_day = TrialOutcome(dictionary, 512, size=500, gain=20.0, saving=220.0, cost=500.0)
     assert trial._worth(better) > trial._worth(pays) > trial._worth(one_day)
 
 
-def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_less() -> None:
+def test_after_fast_decay_the_cheaper_kind_is_chosen() -> None:
     plain, large = DictionaryKind(256, ("zstd", 3)), DictionaryKind(8192, ("brief", 6))
     epochs = Epochs()
     for kind, packed, cost in ((plain, 66, 250_000.0), (large, 55, 2_900_000.0)):
@@ -228,12 +228,12 @@ def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_l
     assert epochs.settled
     assert policy._forms(decayed=True) == [plain.form]
     assert len(policy._forms(decayed=False)) == len(FORMS)
-    trial = CandidateTrial(said(800, words(1)), DEFLATE, ONE_TO_ONE, 1000, None)
+    trial = CandidateTrial(messages_of(800, names(1)), DEFLATE, ONE_TO_ONE, 1000, None)
     assert policy._similar_size(plain.size, LADDER, trial) == plain.size
 
 
-def test_a_budget_leaves_slow_forms_out() -> None:
-    found = made(fed(CostBased(ONE_TO_ONE, budget=0.25), said(3000, words(1))))
+def test_a_budget_excludes_slow_forms() -> None:
+    found = replacements(feed(CostBased(ONE_TO_ONE, budget=0.25), messages_of(3000, names(1))))
     assert {one.dictionary.codec for one in found if one.dictionary is not None} == {"zstd"}
 
 
@@ -245,20 +245,20 @@ def test_messages_too_large_to_keep_are_left_to_deflate() -> None:
     assert isinstance(policy.propose(), Keep)
 
 
-def test_half_as_many_messages_are_looked_at_while_nothing_speaks_for_decay() -> None:
-    def looked_at(calm: bool) -> int:
-        pace, count = StreamProgress(), 0
-        pace.calm = calm
-        while pace.next < 100_000:
-            pace.seen = pace.next
-            pace.advance()
+def test_half_as_many_messages_are_examined_without_signs_of_decay() -> None:
+    def count_examined(calm: bool) -> int:
+        progress, count = StreamProgress(), 0
+        progress.calm = calm
+        while progress.next < 100_000:
+            progress.seen = progress.next
+            progress.advance()
             count += 1
         return count
 
-    assert 0.4 < looked_at(calm=True) / looked_at(calm=False) < 0.6
+    assert 0.4 < count_examined(calm=True) / count_examined(calm=False) < 0.6
 
 
-def test_a_steady_dictionary_is_judged_calmly_and_a_losing_one_is_not() -> None:
+def test_a_steady_dictionary_is_calm_and_a_decaying_one_is_not() -> None:
     chance, decay = Random(1), Decay()
     assert not decay.calm
     calm = 0
@@ -271,7 +271,7 @@ def test_a_steady_dictionary_is_judged_calmly_and_a_losing_one_is_not() -> None:
     assert not decay.calm
 
 
-def test_chance_is_hardly_ever_taken_for_decay() -> None:
+def test_random_variation_is_rarely_taken_for_decay() -> None:
     alarms = 0
     for seed in range(30):
         chance, decay = Random(seed), Decay()

@@ -42,7 +42,7 @@ def test_it_travels_packed_and_shorter_as_a_change_of_its_parent() -> None:
     assert travelling.unpack(changed.body, trained.hash, parent) == replace(trained, parent=parent.hash)
 
 
-def test_a_parent_that_does_not_help_is_not_asked_for() -> None:
+def test_a_parent_without_benefit_is_not_used() -> None:
     trained = _trained(0, 600)
     stranger = Dictionary(bytes(range(256)) * 4, "zlib", 6, 100)
     assert travelling.pack(trained, stranger).parent == b""
@@ -79,11 +79,11 @@ def test_garbage_is_refused_by_name(garbage: bytes) -> None:
         Dictionary.decode(garbage + b"\xff", 1000)
 
 
-@given(place=st.integers(0, 10_000), bits=st.integers(1, 255))
+@given(position=st.integers(0, 10_000), bits=st.integers(1, 255))
 @settings(max_examples=60, deadline=None)
-def test_a_changed_byte_never_gives_another_content(place: int, bits: int) -> None:
+def test_a_changed_byte_never_gives_another_content(position: int, bits: int) -> None:
     body = bytearray(SENT)
-    body[place % len(body)] ^= bits
+    body[position % len(body)] ^= bits
     with suppress(PeerFault):
         assert travelling.unpack(bytes(body), SMALL.hash).content == SMALL.content
 

@@ -1,4 +1,4 @@
-"""What every policy owes: it decides once, says why, keeps little, and takes any bytes."""
+"""Requirements of every policy: one decision at a time, with a reason, bounded memory, any bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def decisions(policy: DictionaryPolicy, messages: Sequence[bytes]) -> list[Propo
 
 
 @every_policy
-def test_a_dictionary_comes_reads_and_says_why(name: str) -> None:
+def test_a_proposed_dictionary_unpacks_messages_and_has_a_reason(name: str) -> None:
     found = decisions(POLICIES[name](), rooms(700))
     made = [one.dictionary for one in found if isinstance(one, Replace) and one.dictionary]
     assert made

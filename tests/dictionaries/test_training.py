@@ -1,4 +1,4 @@
-"""A dictionary is judged on messages that it has not seen, and knows nothing that must not be shared."""
+"""A dictionary is measured on messages outside its training set and contains nothing confidential."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _saved(dictionary: Dictionary | None, messages: list[bytes]) -> float:
 
 
 @pytest.mark.parametrize("codec", ["zlib", "zstd"])
-def test_what_it_says_it_saves_is_what_it_saves_later(codec: str) -> None:
+def test_the_stated_saving_matches_the_saving_on_later_messages(codec: str) -> None:
     trained = train(ROOMS[:1200], 2048, codec=codec)
     assert trained is not None
     assert trained.facts is not None
@@ -75,14 +75,14 @@ def test_the_choice_is_the_smallest_within_the_budget() -> None:
     assert _saved(fast, later) > 30 > 100 * (1 - sum(len(Deflate().pack(m)) for m in later) / sum(map(len, later)))
 
 
-def test_what_is_kept_packs_about_as_well_as_what_the_library_makes_of_the_same_messages() -> None:
+def test_trained_dictionaries_pack_about_as_well_as_those_of_the_library() -> None:
     trips = list(islice(taxi_csv(), 900))
-    kept = choose(trips[:600], sizes=[4096], budget=0.25)
+    chosen = choose(trips[:600], sizes=[4096], budget=0.25)
     stock = build(trips[:600], TrainingMethod("zstd", 3, 4096, SEARCHED))
-    assert kept is not None
-    assert kept.facts is not None
-    assert _saved(kept, trips[600:]) >= _saved(stock, trips[600:]) - 0.5
-    assert kept.facts.ratio == pytest.approx(_saved(kept, trips[600:]), abs=4), "told by messages it had not seen"
+    assert chosen is not None
+    assert chosen.facts is not None
+    assert _saved(chosen, trips[600:]) >= _saved(stock, trips[600:]) - 0.5
+    assert chosen.facts.ratio == pytest.approx(_saved(chosen, trips[600:]), abs=4), "measured on unseen messages"
 
 
 def test_a_size_that_the_sample_is_too_small_for_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""A hub with hosts, for tests: a real broker, hosts in this process or in others."""
+"""A hub with hosts for tests: a real broker, with hosts in this process or in others."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ TERM = 1.0
 
 
 class Site:
-    """A hub, connections to it that close by themselves, and what tests do there."""
+    """A hub, connections that are closed on exit, and the operations of tests."""
 
     def __init__(self, server, stack):
         self.server, self.stack = server, stack
@@ -27,8 +27,8 @@ class Site:
         return broker
 
     async def host(self, name, **settings):
-        about = EdgeHostDocument(name, cores=settings.pop("cores", 2))
-        own = EdgeHost(await self.connect(), about, path=[FUNCTIONS], term=TERM, report=0.2, **settings)
+        document = EdgeHostDocument(name, cores=settings.pop("cores", 2))
+        own = EdgeHost(await self.connect(), document, path=[FUNCTIONS], term=TERM, report=0.2, **settings)
         task = self.tasks[name] = asyncio.create_task(own.run())
         self.stack.push_async_callback(ended, task)
         await own.ready()
@@ -44,10 +44,10 @@ class Site:
             name = f"{topic}/{publisher}/{number}"
             await self.publishers[topic, publisher].publish(body, id=name, due=time.time())
 
-    async def results(self, topic, count, patience=60.0):
-        """So many results, or fewer where no more come."""
+    async def results(self, topic, count, timeout=60.0):
+        """Return `count` results, or fewer if no further result arrives within the timeout."""
         found = []
-        async for _, message in read_edge(await self.connect(), topic, timeout=patience):
+        async for _, message in read_edge(await self.connect(), topic, timeout=timeout):
             found.append(message)
             if len(found) >= count:
                 break
@@ -59,26 +59,26 @@ async def ended(task):
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(condition, patience=90.0):
-    async with asyncio.timeout(patience):
+async def until(condition, timeout=90.0):
+    async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def site():
+async def open_site():
     async with EmbeddedServer() as server, AsyncExitStack() as stack:
         yield Site(server, stack)
 
 
-def told(tell, patience=180.0):
-    """Run a test at a hub."""
+def run_at_site(scenario, timeout=180.0):
+    """Run a test scenario at a hub."""
 
-    async def scenario():
-        async with asyncio.timeout(patience), site() as place:
-            await tell(place)
+    async def run():
+        async with asyncio.timeout(timeout), open_site() as site:
+            await scenario(site)
 
-    asyncio.run(scenario())
+    asyncio.run(run())
 
 
 def topic(name, function="shout", **settings):

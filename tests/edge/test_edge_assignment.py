@@ -1,4 +1,4 @@
-"""Assignments for the hosts that are there: few hosts, few moves, and what is pinned stays."""
+"""Assignments to running hosts: few hosts, few moves, and pinned topics keep their host."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from edge_setup import TERM, told, topic
+from edge_setup import TERM, run_at_site, topic
 
 from thinwire.edge import EdgeHostDocument
 from thinwire.edge.assignment import find_running_hosts, propose_hosts
@@ -18,7 +18,7 @@ from thinwire.errors import ConfigError, NotEnoughHosts
 ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1", "h2", "h3")}
 
 
-def test_hosts_that_are_alike_keep_what_they_have():
+def test_identical_hosts_keep_most_of_their_topics():
     topics = [topic(f"t{n}", rate=5, interval=0.01) for n in range(4)]
     before = {"t0": "h3", "t1": "h3", "t2": "h2", "t3": "h2"}
     where, plan = propose_hosts(topics, ALIKE, before, read_model(None), 2)
@@ -27,14 +27,14 @@ def test_hosts_that_are_alike_keep_what_they_have():
     assert set(where.values()) == {"h2", "h3"}
 
 
-def test_hosts_of_several_kinds_are_known_by_name():
+def test_hosts_of_different_kinds_are_assigned_by_name():
     hosts = {**ALIKE, "h4": EdgeHostDocument("h4", cores=1)}
     where, _ = propose_hosts([topic(f"t{n}") for n in range(3)], hosts, {}, read_model(None), 1)
     assert len(set(where.values())) == 3
     assert set(where.values()) <= hosts.keys()
 
 
-def test_a_topic_for_one_host_alone_goes_there_and_the_others_around_it():
+def test_other_topics_are_placed_around_a_pinned_topic():
     topics = [topic("gps", upstream="results", host="h2"), topic("a"), topic("b")]
     where, plan = propose_hosts(topics, ALIKE, {}, read_model(None), 1)
     assert where["gps"] == "h2"
@@ -46,7 +46,7 @@ def test_a_topic_for_one_host_alone_goes_there_and_the_others_around_it():
         propose_hosts(topics, {}, {}, read_model(None), 1)
 
 
-def test_a_file_says_how_topics_are_processed_and_serves_proposals_too(tmp_path):
+def test_a_topic_file_serves_assignments_and_proposals(tmp_path):
     file = tmp_path / "topics.toml"
     file.write_text(
         '[[topic]]\nname = "gps"\nrate = 5\ninterval = 0.01\nfunction = "m:f"\nupstream = "results"\nhost = "h1"\n'
@@ -59,40 +59,40 @@ def test_a_file_says_how_topics_are_processed_and_serves_proposals_too(tmp_path)
         read_edge_topics(file, 0.5)
 
 
-def test_only_hosts_that_say_so_are_there():
-    async def tell(place):
-        await place.host("h1")
-        await place.host("h2")
-        hub = await place.connect()
-        await place.leave("h2")
+def test_only_running_hosts_are_found():
+    async def scenario(site):
+        await site.host("h1")
+        await site.host("h2")
+        hub = await site.connect()
+        await site.leave("h2")
         await asyncio.sleep(0.3)
         assert set(await find_running_hosts(hub, TERM)) == {"h1"}
 
-    told(tell)
+    run_at_site(scenario)
 
 
 @pytest.mark.slow
-def test_the_command_assigns_topics_to_the_hosts_that_are_there(tmp_path):
+def test_the_command_assigns_topics_to_running_hosts(tmp_path):
     file = tmp_path / "topics.toml"
     file.write_text('[[topic]]\nname = "gps"\nrate = 5\ninterval = 0.01\nfunction = "edge_functions:shout"\n')
     source = str(Path(__file__).parents[2] / "src")
 
-    def called(url, *more):
+    def run_command(url, *more):
         command = [sys.executable, "-m", "thinwire", "place", "apply", "--topics", str(file), "--to", url, "--json"]
         environment = {**os.environ, "PYTHONPATH": source}
         return subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
 
-    async def tell(place):
-        nobody = await asyncio.to_thread(called, place.server.url)
-        assert nobody.returncode == 2
-        assert "thinwire edge" in nobody.stderr
-        host = await place.host("h1", cores=4)
-        dry = json.loads((await asyncio.to_thread(called, place.server.url, "--dry-run")).stdout)
+    async def scenario(site):
+        without_hosts = await asyncio.to_thread(run_command, site.server.url)
+        assert without_hosts.returncode == 2
+        assert "thinwire edge" in without_hosts.stderr
+        host = await site.host("h1", cores=4)
+        dry = json.loads((await asyncio.to_thread(run_command, site.server.url, "--dry-run")).stdout)
         assert (dry["applied"], dry["hosts"]) == (False, {"gps": "h1"})
         assert not host.active_work
-        done = json.loads((await asyncio.to_thread(called, place.server.url)).stdout)
+        done = json.loads((await asyncio.to_thread(run_command, site.server.url)).stdout)
         assert (done["applied"], done["before"]) == (True, {})
-        await place.publish("gps", [b"a"])
-        assert [result.body for result in await place.results("gps.out", 1)] == [b"A"]
+        await site.publish("gps", [b"a"])
+        assert [result.body for result in await site.results("gps.out", 1)] == [b"A"]
 
-    told(tell)
+    run_at_site(scenario)

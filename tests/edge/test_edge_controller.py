@@ -1,4 +1,4 @@
-"""Controllers at a real broker: one leads, another takes over; broken promises are mended, lost topics found a host."""
+"""Controllers at a real broker: leader election, moves after a missed latency limit, moves from a stopped host."""
 
 import asyncio
 import gc
@@ -7,7 +7,7 @@ import warnings
 from functools import cache
 
 import pytest
-from edge_setup import TERM, ended, told, until
+from edge_setup import TERM, ended, run_at_site, until
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
@@ -23,10 +23,10 @@ def model():
     return read_model(None)
 
 
-async def controller(place, name, **settings):
-    own = Controller(await place.connect(), model(), name=name, term=TERM, tick=0.2, pause=2.0, **settings)
-    task = place.tasks[name] = asyncio.create_task(own.run())
-    place.stack.push_async_callback(ended, task)
+async def controller(site, name, **settings):
+    own = Controller(await site.connect(), model(), name=name, term=TERM, tick=0.2, pause=2.0, **settings)
+    task = site.tasks[name] = asyncio.create_task(own.run())
+    site.stack.push_async_callback(ended, task)
     return own
 
 
@@ -59,47 +59,47 @@ async def assignment(broker):
 
 
 @pytest.mark.slow
-def test_one_leads_and_the_other_takes_over():
-    async def tell(place):
-        one = await controller(place, "c1")
+def test_one_controller_leads_and_the_other_takes_over():
+    async def scenario(site):
+        one = await controller(site, "c1")
         await until(lambda: LEADER in one.active_work)
-        two = await controller(place, "c2")
+        two = await controller(site, "c2")
         await asyncio.sleep(2 * TERM)
         assert (LEADER in one.active_work, LEADER in two.active_work) == (True, False)
-        await place.leave("c1")
+        await site.leave("c1")
         await until(lambda: LEADER in two.active_work)
 
-    told(tell)
+    run_at_site(scenario)
 
 
 @pytest.mark.slow
-def test_topics_of_a_host_that_is_gone_get_another_by_decision():
-    async def tell(place):
-        await place.host("h1")
-        two = await place.host("h2")
-        hub = await place.connect()
+def test_the_controller_moves_topics_of_a_stopped_host():
+    async def scenario(site):
+        await site.host("h1")
+        two = await site.host("h2")
+        hub = await site.connect()
         await apply(hub, [EdgeTopic("gps", "edge_functions:shout", rate=5, interval=0.01)], {"gps": "h1"})
-        own = await controller(place, "c1")
+        own = await controller(site, "c1")
         await until(lambda: LEADER in own.active_work)
-        await place.leave("h1")
+        await site.leave("h1")
         await until(lambda: own.moved == [("gps", "h2")])
         assert (await assignment(hub)).hosts == {"gps": "h2"}
         assert (await assignment(hub)).epoch == 1
         await until(lambda: set(two.active_work) == {"gps"})
 
-    told(tell)
+    run_at_site(scenario)
 
 
 @pytest.mark.slow
-def test_a_broken_promise_is_mended_by_moving_topics():
-    async def tell(place):
-        one = await place.host("h1", cores=1, worker=one_core())
-        two = await place.host("h2", cores=1, worker=one_core())
-        hub = await place.connect()
+def test_topics_move_when_the_latency_limit_is_exceeded():
+    async def scenario(site):
+        one = await site.host("h1", cores=1, worker=one_core())
+        two = await site.host("h2", cores=1, worker=one_core())
+        hub = await site.connect()
         topics = [EdgeTopic(name, "none:none", rate=5, interval=0.11, promise=0.5) for name in ("a", "b")]
         await apply(hub, topics, {"a": "h1", "b": "h1"})
-        await controller(place, "c1")
-        publishers = [EdgePublisher(await place.connect(), topic.topic, "p") for topic in topics]
+        await controller(site, "c1")
+        publishers = [EdgePublisher(await site.connect(), topic.topic, "p") for topic in topics]
         number = 0
         async with asyncio.timeout(150):
             while not (one.active_work and two.active_work):
@@ -109,21 +109,21 @@ def test_a_broken_promise_is_mended_by_moving_topics():
                 await asyncio.sleep(0.2)
         assert len(one.active_work) == len(two.active_work) == 1
 
-    told(tell, patience=240)
+    run_at_site(scenario, timeout=240)
 
 
-def test_two_who_change_the_assignment_at_once_both_get_their_way():
-    async def tell(place):
-        hub = await place.connect()
+def test_concurrent_changes_of_the_assignment_are_all_applied():
+    async def scenario(site):
+        hub = await site.connect()
         bucket = await hub.bucket(EDGE)
         await asyncio.gather(*(change_assignment(bucket, {f"t{n}": "h1"}) for n in range(5)))
         found = await assignment(hub)
         assert (found.version, set(found.hosts)) == (5, {f"t{n}" for n in range(5)})
 
-    told(tell)
+    run_at_site(scenario)
 
 
-def test_a_controller_that_is_cancelled_early_leaves_no_call_behind():
+def test_a_controller_cancelled_early_leaves_no_coroutine_unawaited():
     async def renew():
         controller = Controller(LocalBroker(LocalServer()), model())
         controller._follower.complete.set()

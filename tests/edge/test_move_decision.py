@@ -41,7 +41,7 @@ def test_a_host_that_should_do_well_is_let_be_until_its_promise_stays_broken():
     assert len(MoveDecider(model(), 4, now).find_moves({"a"}, {"a"})) >= 1
 
 
-def test_topics_of_a_host_that_is_gone_are_spread_and_pinned_ones_wait():
+def test_topics_of_a_stopped_host_are_spread_and_pinned_topics_wait():
     at = {"a": "h9", "b": "h9", "c": "h9", "d": "h1"}
     now = view(at, {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5}, pinned=["c"])
     moves = MoveDecider(model(), 2, now).find_moves(())

@@ -1,4 +1,4 @@
-"""The semantics of composite subscriptions by brute force: nothing is remembered that could be counted anew.
+"""The semantics of composite subscriptions by brute force: everything is recomputed after each step.
 
 A formula is nested tuples: ("and", ...), ("or", ...), or a leaf (quantity, threshold). Quantities are small numbers.
 """
@@ -32,7 +32,7 @@ def leaves(formula):
 
 
 def truth(formula, levels):
-    """Is it true where each quantity is outside the radii up to its level?"""
+    """Return whether the formula is true if each quantity is outside the radii up to its level."""
     joint, *parts = formula
     if joint == "and":
         return all(truth(part, levels) for part in parts)
@@ -42,18 +42,18 @@ def truth(formula, levels):
 
 
 def satisfied(formula, moved):
-    """The quantities of all the least ways in which the formula is true, given how far each has moved.
+    """Return the quantities of all minimal cases that satisfy the formula, given how far each has moved.
 
-    A way says of some quantities outside which of the radii they are; a least one has no other below it.
+    A case states for each quantity which of the radii it is outside of. A minimal one has no other below it.
     """
     radii = {}
     for quantity, threshold in leaves(formula):
         radii.setdefault(quantity, {0}).add(threshold)
     reached = {q: sorted(c for c in found if c == 0 or moved.get(q, -1) > c) for q, found in radii.items()}
-    ways = [dict(zip(reached, levels, strict=True)) for levels in product(*reached.values())]
-    true = [way for way in ways if truth(formula, way)]
-    least = [way for way in true if not any(other != way and below(other, way) for other in true)]
-    return {q for way in least for q, level in way.items() if level}
+    cases = [dict(zip(reached, levels, strict=True)) for levels in product(*reached.values())]
+    satisfying = [case for case in cases if truth(formula, case)]
+    minimal = [case for case in satisfying if not any(other != case and below(other, case) for other in satisfying)]
+    return {q for case in minimal for q, level in case.items() if level}
 
 
 def below(some, other):
@@ -61,7 +61,7 @@ def below(some, other):
 
 
 class Reference:
-    """S1 to S4 as they are written: after each step, all over again."""
+    """Rules S1 to S4 as written, recomputed after each step."""
 
     def __init__(self, formula, held=None):
         self.formula = formula
@@ -69,16 +69,16 @@ class Reference:
         self.values = dict(self.held)
 
     def step(self, changes):
-        """What is delivered behind these changes."""
+        """Apply changes and return the delivered values."""
         self.values.update(changes)
         moved = {q: abs(v - self.held[q]) if q in self.held else 10**9 for q, v in self.values.items()}
-        told = {q: self.values[q] for q in satisfied(self.formula, moved)}
-        self.held.update(told)
-        return told
+        delivered = {q: self.values[q] for q in satisfied(self.formula, moved)}
+        self.held.update(delivered)
+        return delivered
 
 
 def named(delivery):
-    """A delivery as the reference tells it."""
+    """Return a delivery in the form of the reference."""
     return {} if delivery is None else {QUANTITIES.index(q): value for q, value in delivery.values.items()}
 
 

@@ -1,4 +1,4 @@
-"""One order out of many feeds: watermarks, waiting, late events, clocks that go backwards."""
+"""One order across several feeds: watermarks, waiting, late events, clocks that run backwards."""
 
 import math
 
@@ -19,9 +19,9 @@ HERE, THERE = WatchInput("market", "here"), WatchInput("market", "there")
 X = Quantity("market", ("x",), "price")
 
 
-def entry(feed, offset, *times, complete=None, source="x", ordinal=None, life=0):
+def entry(feed, offset, *times, complete=None, source="x", ordinal=None, incarnation=0):
     first = offset if ordinal is None else ordinal
-    readings = [EventReadings(Order(time, *feed, life, first + n, source), {X: time}) for n, time in enumerate(times)]
+    readings = [EventReadings(Order(t, *feed, incarnation, first + n, source), {X: t}) for n, t in enumerate(times)]
     return LogEntry(feed, offset, tuple(readings), complete)
 
 
@@ -54,7 +54,7 @@ def test_equal_times_are_ordered_by_topic_publisher_and_number():
     ]
 
 
-def test_what_has_waited_long_enough_goes_with_all_before_it():
+def test_an_overdue_reading_is_released_with_all_earlier_ones():
     sequencer = Sequencer(max_delay=2)
     sequencer.add_feeds([THERE])
     sequencer.offer(entry(HERE, 1, 20, complete=20), now=0)
@@ -75,7 +75,7 @@ def test_a_late_reading_is_applied_with_a_flag_or_dropped():
     assert list(drop.released(0)) == []
 
 
-def test_a_clock_that_goes_backwards_does_not_turn_a_source_around():
+def test_a_clock_running_backwards_does_not_reorder_a_source():
     sequencer = Sequencer()
     sequencer.offer(entry(HERE, 1, 100, 40, 50, 101, complete=200), now=0)
     found = [released.readings[0] for released in sequencer.released(0)]
@@ -87,16 +87,16 @@ def test_a_clock_that_goes_backwards_does_not_turn_a_source_around():
     ]
 
 
-def test_what_comes_again_is_passed_over():
+def test_repeated_readings_are_ignored():
     sequencer = Sequencer()
     for _ in range(2):
         sequencer.offer(entry(HERE, 1, 10, complete=10), now=0)
     assert times(sequencer.released(0)) == [(10,)]
-    sequencer.offer(entry(HERE, 2, 11, complete=20, ordinal=0, life=1), now=0)
+    sequencer.offer(entry(HERE, 2, 11, complete=20, ordinal=0, incarnation=1), now=0)
     assert times(sequencer.released(0)) == [(11,)]
 
 
-def test_all_of_one_time_go_together_in_ticks():
+def test_readings_of_equal_time_are_released_together_with_group_by_time():
     sequencer = Sequencer(group_by_time=True)
     sequencer.offer(entry(HERE, 1, 1, 1, 2, complete=2), now=0)
     sequencer.offer(entry(THERE, 1, 1, 2, complete=1), now=0)
@@ -105,7 +105,7 @@ def test_all_of_one_time_go_together_in_ticks():
     assert [(found.late, len(found.readings)) for found in sequencer.released(0)] == [(True, 1), (False, 2)]
 
 
-def test_a_feed_that_has_ended_is_not_waited_for_until_it_speaks_again():
+def test_an_ended_feed_is_not_waited_for_until_its_next_entry():
     sequencer = Sequencer()
     sequencer.add_feeds([THERE])
     sequencer.offer(entry(HERE, 1, 10, complete=10), now=0)
@@ -117,7 +117,7 @@ def test_a_feed_that_has_ended_is_not_waited_for_until_it_speaks_again():
     assert times(sequencer.released(0)) == []
 
 
-def test_positions_stay_before_what_waits_with_the_watermark_told_up_to_there():
+def test_positions_stay_before_waiting_readings_with_the_watermark_at_that_point():
     sequencer = Sequencer()
     sequencer.offer(entry(HERE, 1, 10, complete=10), now=0)
     sequencer.offer(entry(HERE, 2, 30, source="y"), now=0)
@@ -129,7 +129,7 @@ def test_positions_stay_before_what_waits_with_the_watermark_told_up_to_there():
     assert sequencer.positions() == {HERE: FeedPosition(4, 40)}
 
 
-def test_waiting_is_bounded(monkeypatch):
+def test_the_number_of_waiting_readings_is_bounded(monkeypatch):
     monkeypatch.setattr("thinwire.filters.composite.feed_sequencer.MAX_WAITING", 2)
     sequencer = Sequencer()
     sequencer.offer(entry(HERE, 1, 1, 2, 3, 4), now=0)

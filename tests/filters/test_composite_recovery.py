@@ -1,4 +1,4 @@
-"""An evaluator that dies anywhere is continued from its own output: nothing missed, nothing twice."""
+"""An evaluator killed at any point resumes from its own output, without loss or duplicates."""
 
 import json
 from functools import reduce
@@ -17,14 +17,14 @@ FEEDS = [WatchInput(quantity.topic, "p") for quantity in QUANTITIES[:3]] + [Watc
 
 
 @st.composite
-def histories(draw, tardy):
-    """Entries of all feeds as they arrive. Without `tardy` watermarks are true; with it any event may be late."""
+def histories(draw, late):
+    """Entries of all feeds in order of arrival. Watermarks are correct unless `late`, which allows late events."""
     entries, seen = [], {feed: [0, -1, {}] for feed in FEEDS}
     for _ in range(draw(st.integers(1, 14))):
         feed = draw(st.sampled_from(FEEDS))
         at = seen[feed]
         at[0] += 1
-        readings = [_reading(draw, feed, at, tardy) for _ in range(draw(st.integers(0, 2)))]
+        readings = [_reading(draw, feed, at, late) for _ in range(draw(st.integers(0, 2)))]
         ahead = draw(st.one_of(st.none(), st.integers(0, 4)))
         if ahead is not None:
             at[1] += ahead
@@ -32,11 +32,11 @@ def histories(draw, tardy):
     return entries
 
 
-def _reading(draw, feed, at, tardy):
+def _reading(draw, feed, at, late):
     quantity = next(q for q in QUANTITIES if q.topic == feed.topic)
     source = draw(st.sampled_from(["m", "n"]))
     at[2][source] = number = at[2].get(source, 0) + 1
-    time = draw(st.integers(0, 12)) if tardy else at[1] + draw(st.integers(1, 5))
+    time = draw(st.integers(0, 12)) if late else at[1] + draw(st.integers(1, 5))
     return EventReadings(Order(time, *feed, 0, number, source), {quantity: draw(st.integers(-4, 4))})
 
 
@@ -50,7 +50,7 @@ def run(condition, entries, state=None, **settings):
 
 
 def unread(entries, state):
-    """What the logs still hold behind the positions of a state."""
+    """Return the entries after the positions of a state."""
     at = {feed: -1 if position.offset is None else position.offset for feed, position in state.positions.items()}
     return [entry for entry in entries if entry.offset > at.get(entry.feed, -1)]
 
@@ -59,27 +59,27 @@ def state_of(condition, messages):
     return reduce(WatchState.advance, messages, WatchState(condition.fingerprint))
 
 
-def told(condition, messages):
+def deliveries_in(condition, messages):
     return [message.delivery(condition) for message in messages if message.order is not None]
 
 
 @settings(max_examples=60)
-@given(formulas(quantities=3), histories(tardy=True), st.booleans(), st.sampled_from(["apply", "drop"]))
-def test_a_run_that_is_cut_anywhere_goes_on_with_the_same_notifications(formula, entries, group_by_time, late_policy):
+@given(formulas(quantities=3), histories(late=True), st.booleans(), st.sampled_from(["apply", "drop"]))
+def test_a_run_interrupted_anywhere_resumes_with_the_same_notifications(formula, entries, group_by_time, late_policy):
     condition, entries = condition_of(formula), entries + CLOSING
     how = {"group_by_time": group_by_time, "late_policy": late_policy}
-    whole = run(condition, entries, **how)
-    for cut in range(len(whole) + 1):
-        state = state_of(condition, whole[:cut])
+    complete_run = run(condition, entries, **how)
+    for cut in range(len(complete_run) + 1):
+        state = state_of(condition, complete_run[:cut])
         rest = run(condition, unread(entries, state), state, **how)
-        assert told(condition, whole[:cut] + rest) == told(condition, whole)
+        assert deliveries_in(condition, complete_run[:cut] + rest) == deliveries_in(condition, complete_run)
 
 
 @settings(max_examples=40)
-@given(formulas(quantities=3), histories(tardy=False), st.data())
-def test_bookmarks_are_cuts_too_and_feeds_may_be_read_again_in_another_order(formula, entries, data):
+@given(formulas(quantities=3), histories(late=False), st.data())
+def test_runs_resume_from_position_messages_with_feeds_read_in_another_order(formula, entries, data):
     condition, entries = condition_of(formula), entries + CLOSING
-    whole = told(condition, run(condition, entries))
+    complete_run = deliveries_in(condition, run(condition, entries))
     evaluator, messages = Evaluator(condition), []
     evaluator.add_feeds(FEEDS)
     for entry in entries[: data.draw(st.integers(0, len(entries)))]:
@@ -89,12 +89,12 @@ def test_bookmarks_are_cuts_too_and_feeds_may_be_read_again_in_another_order(for
     assert state == evaluator.state
     again = data.draw(st.permutations(unread(entries, state)))
     again.sort(key=lambda entry: entry.offset)
-    assert told(condition, messages + run(condition, again, state)) == whole
+    assert deliveries_in(condition, messages + run(condition, again, state)) == complete_run
 
 
 @settings(max_examples=60)
-@given(formulas(quantities=3), histories(tardy=False))
-def test_an_evaluator_notifies_as_the_reference_does_in_the_one_order(formula, entries):
+@given(formulas(quantities=3), histories(late=False))
+def test_an_evaluator_notifies_like_the_reference_in_the_common_order(formula, entries):
     condition, reference = condition_of(formula), Reference(formula)
     found = [message.delivery(condition) for message in run(condition, entries + CLOSING)]
     readings = sorted((r for entry in entries for r in entry.readings), key=lambda r: r.order)
@@ -105,7 +105,7 @@ def test_an_evaluator_notifies_as_the_reference_does_in_the_one_order(formula, e
 
 
 def _lifted(readings, entries):
-    """In order, each no earlier than the one before it of its source: by hand, over the log."""
+    """Return the readings in order, with times that never decrease within a source of the log."""
     last, lifted = {}, []
     for reading in (r for entry in entries for r in entry.readings):
         key = reading.order.feed, reading.order.source
@@ -116,9 +116,9 @@ def _lifted(readings, entries):
     return sorted(lifted, key=lambda r: r.order)
 
 
-@given(formulas(quantities=3), histories(tardy=True))
+@given(formulas(quantities=3), histories(late=True))
 @settings(max_examples=30)
-def test_messages_and_state_travel_as_plain_values(formula, entries):
+def test_messages_and_state_survive_encoding_as_json(formula, entries):
     condition = condition_of(formula)
     messages = run(condition, entries + CLOSING)
     assert [from_document(json.loads(json.dumps(to_document(message)))) for message in messages] == messages
@@ -127,8 +127,8 @@ def test_messages_and_state_travel_as_plain_values(formula, entries):
     assert WatchState(condition.fingerprint, number=snapshot.number).advance(snapshot) == state
 
 
-def told_by_successor(formula, before, after, **settings):
-    """What is told behind a cut right after the entries `before`, the last of which notifies."""
+def resumed_deliveries(formula, before, after, **settings):
+    """Return the deliveries after an interruption right behind `before`, whose last entry notifies."""
     condition = condition_of(formula)
     state = state_of(condition, run(condition, before, **settings))
     return [message.delivery(condition) for message in run(condition, after, state, **settings)]
@@ -143,26 +143,26 @@ def complete(time, *but):
     return [LogEntry(feed, time, (), time) for feed in FEEDS if feed not in but]
 
 
-def test_a_successor_knows_what_moved_before_without_having_been_told():
-    """Quantity 0 moves and nobody is told, since 1 is quiet; 2 is told; then the evaluator dies, and 1 moves."""
+def test_a_resumed_evaluator_has_changes_that_were_not_notified():
+    """Quantity 0 changes without a notification, as 1 did not; 2 is notified; after the restart 1 changes."""
     formula = ("or", ("and", (0, 1), (1, 1)), (2, 1))
     start = [entry(FEEDS[n], 1, 1, 0) for n in range(3)]
     before = [*start, entry(FEEDS[0], 2, 2, 7, 2), entry(FEEDS[2], 2, 3, 5, 2), *complete(3)]
-    (delivery,) = told_by_successor(
+    (delivery,) = resumed_deliveries(
         formula, before, [entry(FEEDS[1], 9, 4, 9, 2), *complete(9, FEEDS[1]), *complete(10)]
     )
     assert named(delivery) == {0: 7, 1: 9}
 
 
 @pytest.mark.parametrize("late_policy", ["apply", "drop"])
-def test_a_successor_knows_what_is_late(late_policy):
+def test_a_resumed_evaluator_recognises_late_events(late_policy):
     before = [entry(FEEDS[0], 1, 20, 5), *complete(20, FEEDS[0])]
     after = [entry(FEEDS[1], 30, 10, 5), *complete(40)]
-    found = told_by_successor(("or", (0, 1), (1, 1)), before, after, late_policy=late_policy)
+    found = resumed_deliveries(("or", (0, 1), (1, 1)), before, after, late_policy=late_policy)
     assert [delivery.late for delivery in found] == ([True] if late_policy == "apply" else [])
 
 
-def test_a_late_reading_does_not_turn_back_what_another_publisher_has_told():
+def test_a_late_reading_does_not_replace_a_newer_one_of_another_publisher():
     quantity = QUANTITIES[0]
     here, there = FEEDS[0], FEEDS[3]
     evaluator = Evaluator(condition_of((0, 1)))
@@ -172,7 +172,7 @@ def test_a_late_reading_does_not_turn_back_what_another_publisher_has_told():
     assert evaluator.position_message().latest == {}
 
 
-def test_waiting_ends_with_the_delay_and_what_comes_then_is_flagged():
+def test_waiting_ends_after_the_delay_and_later_events_are_flagged():
     near, far = QUANTITIES[:2]
     evaluator = Evaluator(condition_of(("or", (0, 1), (1, 1))), max_delay=1.0)
     evaluator.add_feeds(FEEDS[:2])
@@ -183,7 +183,7 @@ def test_waiting_ends_with_the_delay_and_what_comes_then_is_flagged():
     assert (overdue.late, late.late, late.number) == (False, True, 2)
 
 
-def test_a_log_with_a_hole_is_refused():
+def test_a_log_with_missing_messages_is_rejected():
     condition = condition_of((0, 1))
     state = WatchState(condition.fingerprint)
     with pytest.raises(CorruptWatchLog, match="missing or repeated"):
@@ -204,12 +204,12 @@ def test_a_log_with_a_hole_is_refused():
     ]
     + [{"watch": "a", "number": 1, "order": [1, 2]}, {"watch": "a", "number": 1, "held": [[0, 1.5]]}],
 )
-def test_what_is_no_message_is_refused_by_name(document):
+def test_invalid_message_documents_are_rejected(document):
     with pytest.raises(CorruptWatchLog):
         from_document(document)
 
 
-def test_state_that_names_a_quantity_that_is_not_there_is_refused():
+def test_state_with_an_unknown_quantity_is_rejected():
     condition = condition_of((0, 1))
     with pytest.raises(CorruptWatchLog, match="index=7"):
         Evaluator(condition, WatchState(condition.fingerprint, held={7: 1}))

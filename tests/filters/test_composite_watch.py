@@ -1,4 +1,4 @@
-"""A watch against the semantics by brute force, and the counterexamples that fixed them."""
+"""A watch against the brute-force reference semantics, and the counterexamples that decided them."""
 
 from itertools import product
 
@@ -21,8 +21,8 @@ def held(values):
 
 
 def steps(watch, changes):
-    told = (watch.offer_all(held(step), Order(n)) for n, step in enumerate(changes))
-    return [named(delivery) for delivery in told]
+    deliveries = (watch.offer_all(held(step), Order(n)) for n, step in enumerate(changes))
+    return [named(delivery) for delivery in deliveries]
 
 
 @given(formulas(), streams())
@@ -38,7 +38,7 @@ def test_a_watch_of_ticks_delivers_what_the_reference_does(formula, ticks):
 
 
 @given(formulas(), streams())
-def test_behind_every_event_the_condition_is_false_and_only_deliveries_change_what_is_held(formula, stream):
+def test_after_every_event_the_condition_is_false_and_only_deliveries_change_held_values(formula, stream):
     watch = WatchEvaluator(condition_of(formula))
     for n, (quantity, value) in enumerate(stream):
         before = watch.held
@@ -48,7 +48,7 @@ def test_behind_every_event_the_condition_is_false_and_only_deliveries_change_wh
         )
         assert all(watch.latest[q] == v for q, v in watch.held.items() if delivery and q in delivery.values)
         conjuncts = watch.condition.conjuncts
-        assert not any(all(watch.is_outside(place, radius) for place, radius in way) for way in conjuncts)
+        assert not any(all(watch.is_outside(index, radius) for index, radius in conjunct) for conjunct in conjuncts)
 
 
 @given(streams(), st.tuples(*[st.integers(1, 3)] * 4))
@@ -62,20 +62,20 @@ def test_alternatives_of_conjunctions_and_conjunctions_of_alternatives_agree(str
     assert steps(WatchEvaluator(condition_of(any_)), changes) == [reference.step(change) for change in changes]
 
 
-def test_the_condition_is_looked_at_behind_the_events_of_every_quantity():
-    """An owner that looks only behind its own events would miss the second one."""
+def test_the_condition_is_evaluated_after_events_of_every_quantity():
+    """Evaluation only after the events of one quantity would miss the second delivery."""
     watch = WatchEvaluator(condition_of(("and", (A, 1), (B, 1))), held({A: 0, B: 0}))
     assert steps(watch, [{A: -2}, {B: -2}]) == [{}, {A: -2, B: -2}]
 
 
-def test_an_alternative_does_not_tell_again_what_the_subscriber_holds():
-    """With state of its own, A and B would fire on a=2, which was delivered for A and C."""
+def test_an_alternative_does_not_repeat_delivered_values():
+    """With separate state, A and B would fire on a=2, which was delivered for A and C."""
     watch = WatchEvaluator(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
     assert steps(watch, [{A: 2, B: 0, C: 2}, {A: 2, B: 2, C: 0}]) == [{A: 2, C: 2}, {}]
 
 
-def test_an_alternative_counts_from_what_another_one_delivered():
-    """With state of its own, A and C would still hold a=0 and say nothing."""
+def test_an_alternative_compares_with_values_that_another_delivered():
+    """With separate state, A and C would still hold a=0 and not fire."""
     watch = WatchEvaluator(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
     assert steps(watch, [{A: 2, B: 2, C: 0}, {A: 0, B: 2, C: 2}]) == [{A: 2, B: 2}, {A: 0, C: 2}]
 
@@ -86,9 +86,9 @@ def test_a_quantity_is_unbounded_while_the_other_one_is_quiet():
 
 
 @given(formulas(quantities=2, most=2), formulas(quantities=2, most=2))
-def test_formulas_that_mean_the_same_are_the_same_condition(some, other):
-    ways = [dict(enumerate(way)) for way in product(range(3), repeat=2)]
-    same = all(truth(some, way) == truth(other, way) for way in ways)
+def test_equivalent_formulas_are_equal_conditions(some, other):
+    assignments = [dict(enumerate(levels)) for levels in product(range(3), repeat=2)]
+    same = all(truth(some, levels) == truth(other, levels) for levels in assignments)
     assert (condition_of(some) == condition_of(other)) == same
 
 
@@ -100,7 +100,7 @@ def test_within_an_alternative_the_larger_threshold_rules_and_between_them_the_s
     assert Condition.of(Or((small, And((large, Predicate(QUANTITIES[B], Radius(1))))))) == Condition.of(small)
 
 
-def test_quantities_of_no_condition_are_passed_over():
+def test_quantities_outside_the_condition_are_ignored():
     watch = WatchEvaluator(condition_of((A, 1)))
     assert watch.offer(QUANTITIES[B], 7, Order(1)) is None
     assert watch.latest == {}

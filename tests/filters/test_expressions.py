@@ -94,7 +94,7 @@ def test_a_threshold_is_an_amount_or_a_share(text, threshold):
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "said"),
+    ("text", "column", "message_part"),
     [
         ("", 1, "a name such as"),
         ("a.x", 4, "'+-' and a threshold is expected"),
@@ -115,11 +115,11 @@ def test_a_threshold_is_an_amount_or_a_share(text, threshold):
         ("a.x +- 1% of value", 14, "'range' is expected"),
     ],
 )
-def test_a_syntax_error_points_at_its_place(text, column, said):
+def test_a_syntax_error_points_at_its_column(text, column, message_part):
     with pytest.raises(ExpressionError) as caught:
         parse_watch(text)
     message = str(caught.value)
-    assert said in message
+    assert message_part in message
     assert caught.value.column == column
     assert message.splitlines()[-1] == " " * (4 + column - 1) + "^"
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
@@ -202,7 +202,7 @@ def test_names_and_units_become_quantities_and_ticks(text, quantity, radius):
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "message_part"),
     [
         ("markt[A].price +- 1", UnknownName, "nearest=['market']"),
         ("market[A].prize +- 1", UnknownName, "nearest=['price']"),
@@ -223,10 +223,10 @@ def test_names_and_units_become_quantities_and_ticks(text, quantity, radius):
         ("market[A].volume +- 1% of range", ExpressionError, "no range is declared"),
     ],
 )
-def test_what_does_not_fit_the_schemas_is_refused_by_name(text, kind, said):
+def test_expressions_that_do_not_fit_the_schemas_are_rejected(text, kind, message_part):
     with pytest.raises(kind) as caught:
         resolve(text, SCHEMAS)
-    assert said in str(caught.value)
+    assert message_part in str(caught.value)
     assert str(caught.value).endswith("^")
 
 

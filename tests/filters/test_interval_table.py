@@ -1,4 +1,4 @@
-"""Intervals by their places: a value leaves exactly those it lies outside of, whatever was put before."""
+"""Intervals by index: a value leaves exactly the intervals that do not contain it, after any earlier changes."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,12 @@ def table_of(intervals, workspace=None):
 )
 def test_a_value_leaves_exactly_those_it_lies_outside_of(intervals, moves):
     line = table_of(intervals)
-    for place, interval, value in moves:
-        intervals[place % len(intervals)] = interval
-        line.put(place % len(intervals), *interval)
+    for index, interval, value in moves:
+        intervals[index % len(intervals)] = interval
+        line.put(index % len(intervals), *interval)
         expected = [k for k, (low, high) in enumerate(intervals) if not low <= value <= high]
         assert line.outside(value).tolist() == expected
-        assert line.interval(place % len(intervals)) == interval
+        assert line.interval(index % len(intervals)) == interval
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 1024, 1025, 40_000])

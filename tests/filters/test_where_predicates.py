@@ -1,4 +1,4 @@
-"""Predicates: what a text says, how those that say the same are found, and what is refused, with the place."""
+"""Predicates: evaluation, equality of equivalent texts, and errors with their column."""
 
 import pickle
 
@@ -77,12 +77,12 @@ def text_of(formula):
     return f"{name} {sign} {literal(value)}"
 
 
-def says(formula, event, positive=True):
-    """What a formula says of an event; a condition on an absent value holds neither way."""
+def evaluate(formula, event, positive=True):
+    """Evaluate a formula on an event. A condition on an absent value is false, and so is its negation."""
     if formula[0] == "not":
-        return says(formula[1], event, not positive)
+        return evaluate(formula[1], event, not positive)
     if formula[0] in ("and", "or"):
-        parts = [says(part, event, positive) for part in formula[1]]
+        parts = [evaluate(part, event, positive) for part in formula[1]]
         return all(parts) if (formula[0] == "and") == positive else any(parts)
     name, sign, value = formula
     seen = event.get(name)
@@ -126,9 +126,9 @@ events = st.fixed_dictionaries(
 
 @settings(max_examples=80)
 @given(formulas(), st.lists(events, min_size=1, max_size=12))
-def test_a_predicate_holds_for_exactly_the_events_its_text_says(formula, several):
+def test_a_predicate_matches_exactly_the_events_of_the_reference(formula, several):
     where = parsed(formula)
-    expected = [says(formula, event) for event in several]
+    expected = [evaluate(formula, event) for event in several]
     if where is None:
         return
     if where is NOTHING:
@@ -146,21 +146,21 @@ def test_a_predicate_holds_for_exactly_the_events_its_text_says(formula, several
 @settings(max_examples=20)
 @given(st.lists(formulas(), min_size=1, max_size=60), st.lists(events, min_size=1, max_size=30), st.data())
 def test_an_index_finds_what_each_predicate_finds_alone(formulas, several, data):
-    index, asked = PredicateIndex(), {}
+    index, predicates = PredicateIndex(), {}
     for number, formula in enumerate(formulas):
         where = parsed(formula)
         if where is not None and where is not NOTHING:
             index.add(number, where)
-            asked[number] = where
+            predicates[number] = where
     for _ in range(4):
         found = index.match(several)
         assert [sorted(who) for who in found] == [
-            [number for number, where in asked.items() if where.matches(event)] for event in several
+            [number for number, where in predicates.items() if where.matches(event)] for event in several
         ]
-        for number in data.draw(st.lists(st.sampled_from(sorted(asked)), max_size=8)) if asked else ():
+        for number in data.draw(st.lists(st.sampled_from(sorted(predicates)), max_size=8)) if predicates else ():
             index.remove(number)
-            asked.pop(number, None)
-    assert len(index) == len(asked)
+            predicates.pop(number, None)
+    assert len(index) == len(predicates)
 
 
 def test_many_predicates_of_one_kind_are_an_index_and_stay_right_while_some_come_and_go():
@@ -192,7 +192,7 @@ def test_many_predicates_of_one_kind_are_an_index_and_stay_right_while_some_come
         ("not (starts starts with 'A')", "\"starts\" NOT STARTS WITH 'A'"),
     ],
 )
-def test_predicates_that_say_the_same_are_equal(one, other):
+def test_equivalent_predicates_are_equal(one, other):
     assert parse_where(one) == parse_where(other)
     assert hash(parse_where(one)) == hash(parse_where(other))
 
@@ -219,7 +219,7 @@ def test_predicates_that_say_the_same_are_equal(one, other):
         ("price > 2 and price < 1", "no event can match this", 1),
     ],
 )
-def test_a_text_that_says_nothing_is_refused_with_the_place(text, detail, column):
+def test_an_invalid_text_is_rejected_with_its_column(text, detail, column):
     with pytest.raises(ExpressionError, match="bad expression") as caught:
         parse_where(text)
     assert detail in str(caught.value)
@@ -274,7 +274,7 @@ def test_what_is_too_large_is_refused(text):
         ("make = 'Acme'", ExpressionError, "a static property is stored once", 1),
     ],
 )
-def test_what_a_schema_cannot_be_asked_is_refused_with_the_place(text, error, detail, column):
+def test_predicates_that_do_not_fit_the_schema_are_rejected_with_their_column(text, error, detail, column):
     with pytest.raises(error, match=detail) as caught:
         parse_where(text).check(TRADES)
     assert caught.value.column == column

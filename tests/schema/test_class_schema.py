@@ -1,4 +1,4 @@
-"""Classes as schemas: what each annotation becomes, and what is refused."""
+"""Classes as schemas: the property of each annotation, and rejected classes."""
 
 import enum
 from dataclasses import InitVar, dataclass
@@ -104,7 +104,7 @@ def test_a_class_becomes_a_schema() -> None:
         (Annotated[Annotated[float, "a note for others"], Number(period=24)], Property("p", "float", period=24)),
     ],
 )
-def test_what_an_annotation_becomes(annotation: Any, expected: Property) -> None:
+def test_an_annotation_becomes_a_property(annotation: Any, expected: Property) -> None:
     assert only(annotation) == expected
 
 
@@ -134,12 +134,12 @@ class Lost:
         (Lost, "cannot be resolved"),
     ],
 )
-def test_what_is_refused(annotation: Any, message: str) -> None:
+def test_invalid_classes_are_rejected(annotation: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         only(annotation)
 
 
-def test_an_empty_class_is_refused() -> None:
+def test_an_empty_class_is_rejected() -> None:
     with pytest.raises(SchemaError, match="no annotated fields"):
         from_class(type("Empty", (), {}))
 

@@ -1,4 +1,4 @@
-"""Two versions of a schema: what changed, may it, and what each side sees of the other's events."""
+"""Two versions of a schema: changes, compatibility, and the events that each side receives from the other."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -77,7 +77,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("old", "new", "what", "forward", "backward"), ALLOWED)
-def test_what_may_change(
+def test_compatible_changes_are_accepted(
     old: Property, new: Property, what: str, forward: tuple[Any, Any], backward: tuple[Any, Any]
 ) -> None:
     before, after = version(1, old), version(2, new)
@@ -110,7 +110,7 @@ def test_a_removed_property_is_null_for_the_old_reader() -> None:
     assert SchemaProjection(writer=new, reader=old)(without)["p"] is None
 
 
-def test_another_order_is_no_matter() -> None:
+def test_the_order_of_properties_does_not_matter() -> None:
     old = version(1, INTEGER, Property("q", "boolean"))
     new = version(2, Property("q", "boolean"), INTEGER)
     compatible(old, new)
@@ -153,7 +153,7 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize(("old", "new", "what", "remedy"), FORBIDDEN)
-def test_what_may_not_change(old: list[Property], new: list[Property], what: str, remedy: str) -> None:
+def test_incompatible_changes_are_rejected(old: list[Property], new: list[Property], what: str, remedy: str) -> None:
     before, after = version(1, *old), version(2, *new)
     with pytest.raises(SchemaError, match=remedy) as caught:
         compatible(before, after)
@@ -163,7 +163,7 @@ def test_what_may_not_change(old: list[Property], new: list[Property], what: str
             SchemaProjection(writer, reader)
 
 
-def test_the_timestamp_of_the_event_stays() -> None:
+def test_the_event_timestamp_may_not_change() -> None:
     received = Property("received", "timestamp", "header", form="iso:T0")
     level = Property("level", "integer")
     old = Schema("rooms", [TIME, level], 1)
@@ -189,7 +189,7 @@ def test_another_schema_and_an_unraised_version_are_refused() -> None:
     compatible(version(2, INTEGER), version(2, INTEGER))
 
 
-def test_rounding_grows_the_bound_and_announces_itself() -> None:
+def test_rounding_increases_the_bound_and_is_reported() -> None:
     view = SchemaProjection(writer=version(2, FLOAT), reader=version(1, INTEGER))
     assert view.loss["p"] == 0.5
     assert view(written(7.25)).bound["p"] == 0.5
@@ -199,7 +199,7 @@ def test_rounding_grows_the_bound_and_announces_itself() -> None:
     assert view(written(None)).bound["p"] == 0.25
 
 
-def test_what_the_reader_did_not_foresee_is_flagged() -> None:
+def test_values_outside_the_reader_schema_are_flagged() -> None:
     wide, narrow = version(2, number("1", maximum=9)), version(1, number("1", maximum=5))
     assert SchemaProjection(writer=wide, reader=narrow)(written(7.0)).flags == ("p",)
     assert SchemaProjection(writer=wide, reader=narrow)(written(4.0)).flags == ()
@@ -211,14 +211,14 @@ def test_what_the_reader_did_not_foresee_is_flagged() -> None:
 
 
 @given(schemas(), schemas())
-def test_no_change_goes_unseen(old: Schema, new: Schema) -> None:
+def test_every_change_is_detected(old: Schema, new: Schema) -> None:
     new = Schema(old.name, new.properties, old.version + 1)
     assert bool(changes(old, new)) == (old.properties != new.properties)
     assert changes(old, old) == []
 
 
 @given(st.data(), schemas())
-def test_the_same_version_sees_what_was_written(data: st.DataObject, schema: Schema) -> None:
+def test_the_same_version_reads_the_written_events(data: st.DataObject, schema: Schema) -> None:
     values = data.draw(events_of(schema, flat=True))
     event = Event(values, bound=dict.fromkeys(values, 0.0), source=(), ordinal=0)
     seen = SchemaProjection(schema, schema)(event)

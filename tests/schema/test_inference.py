@@ -1,4 +1,4 @@
-"""Schemas from sample events: what is found, why, and what is refused."""
+"""Schemas inferred from sample events: result, reasons and rejected samples."""
 
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -20,7 +20,7 @@ def column(values: list[Any], name: str = "p", **options: Any) -> Property:
     return infer([{name: value} for value in values], "s", **options)[name]
 
 
-def test_a_whole_schema() -> None:
+def test_a_complete_schema() -> None:
     start = datetime(2024, 5, 1, 10, tzinfo=UTC)
     events = [
         {
@@ -121,7 +121,7 @@ def test_the_kind_of_a_column(values: list[Any], kind: Kind, step: Fraction | No
         ("whenever", [datetime(2024, 5, 1, tzinfo=UTC)], Kind.TIMESTAMP),
     ],
 )
-def test_names_help(name: str, values: list[Any], kind: Kind) -> None:
+def test_names_affect_the_kind(name: str, values: list[Any], kind: Kind) -> None:
     assert column(values, name).kind is kind
 
 
@@ -135,7 +135,7 @@ def test_epoch_seconds_keep_their_decimals() -> None:
     assert (found.role, found.form, found.step) == (Role.HEADER, "epoch", Fraction(1, 100))
 
 
-def test_the_time_is_named_in_order_and_always_there() -> None:
+def test_the_event_time_has_a_time_name_increases_and_is_never_absent() -> None:
     times = [f"2024-05-01T10:00:{i:02d}" for i in range(20)]
     events = [
         {
@@ -203,7 +203,7 @@ def test_ranges_are_widened_outwards(values: list[Any], low: float, high: float)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_a_range_holds_what_was_seen(values: list[float]) -> None:
+def test_a_range_contains_the_sampled_values(values: list[float]) -> None:
     found = column(values, ranges=True)
     if found.minimum is not None and found.maximum is not None:
         assert found.minimum <= min(values)
@@ -228,7 +228,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(st.dictionaries(parts, JSON, min_size=1, max_size=4), min_size=1, max_size=5))
-def test_any_json_objects_give_a_schema_that_takes_them(events: list[dict[str, Any]]) -> None:
+def test_any_json_objects_give_a_schema_that_accepts_them(events: list[dict[str, Any]]) -> None:
     schema = infer(events, "s", ranges=True)
     for event in events:
         flat = flatten(event, schema)
@@ -245,7 +245,7 @@ def test_the_sample_is_bounded() -> None:
         infer(endless(), "s", limit=0)
 
 
-def test_objects_that_are_tables_stay_whole() -> None:
+def test_objects_that_are_tables_become_one_opaque_property() -> None:
     wide = {f"k{i}": i for i in range(300)}
     deep: dict[str, Any] = {}
     place = deep
@@ -273,6 +273,6 @@ def test_objects_that_are_tables_stay_whole() -> None:
         ([{f"k{i}": 1 for i in range(2000)}], {}, SchemaError, "limit=1024"),
     ],
 )
-def test_what_is_refused(events: list[Any], options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_rejected_samples(events: list[Any], options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         infer(events, "s", **options)

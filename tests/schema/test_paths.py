@@ -1,4 +1,4 @@
-"""Nested objects by path, there and back."""
+"""Nested objects as paths, and back."""
 
 from collections import OrderedDict
 from types import MappingProxyType
@@ -17,14 +17,14 @@ DEEP = Schema("deep", [Property("a", "integer"), Property("x.y.z", "integer"), P
 
 
 @given(st.data(), schemas())
-def test_there_and_back(data: st.DataObject, schema: Schema) -> None:
+def test_flatten_and_nest_are_inverse(data: st.DataObject, schema: Schema) -> None:
     event = data.draw(events_of(schema))
     flat = flatten(event, schema)
     assert set(flat) <= {p.name for p in schema}
     assert nest(flat) == event
 
 
-def test_an_opaque_object_stays_whole() -> None:
+def test_an_opaque_object_is_not_split() -> None:
     assert flatten({"b": {"c": {"d": 1}}}, FLAT) == {"b": {"c": {"d": 1}}}
     assert flatten({"x": {"free": {"y": 1}}}, DEEP) == {"x.free": {"y": 1}}
 
@@ -40,7 +40,7 @@ def test_null_and_empty_objects_leave_their_properties_absent() -> None:
     assert flatten({"a": 1, "x": {"y": {}}}, DEEP) == {"a": 1}
 
 
-def test_any_mapping_will_do() -> None:
+def test_any_mapping_is_accepted() -> None:
     event = OrderedDict(x=MappingProxyType({"y": {"z": 3}}))
     assert flatten(event, DEEP) == {"x.y.z": 3}
 

@@ -1,4 +1,4 @@
-"""Properties, schemas and timestamps: documents come back, contradictions are named."""
+"""Properties, schemas and timestamps: documents round trip, contradictions are reported."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ from thinwire.schema.timestamps import form_of, to_ticks, writer
 
 
 @given(schemas())
-def test_a_schema_survives_its_document(schema: Schema) -> None:
+def test_a_schema_round_trips_through_its_document(schema: Schema) -> None:
     back = Schema.from_document(json.loads(schema.to_json()))
     assert back == schema
     assert back.fingerprint == schema.fingerprint
@@ -26,7 +26,7 @@ def test_a_schema_survives_its_document(schema: Schema) -> None:
 
 
 @given(schemas(), schemas())
-def test_fingerprints_tell_schemas_apart(one: Schema, other: Schema) -> None:
+def test_different_schemas_have_different_fingerprints(one: Schema, other: Schema) -> None:
     assert (one.to_json() == other.to_json()) == (one.fingerprint == other.fingerprint)
 
 
@@ -67,7 +67,7 @@ def test_fingerprints_tell_schemas_apart(one: Schema, other: Schema) -> None:
         ({"colour": "red"}, "unknown field 'colour'"),
     ],
 )
-def test_a_property_refuses(fields: dict[str, Any], message: str) -> None:
+def test_invalid_properties_are_rejected(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         Property.from_document({"name": "p", "kind": "float", **fields})
 
@@ -100,7 +100,7 @@ def test_a_step_is_the_decimal_that_was_written(step: Any) -> None:
         ({"name": "s", "properties": 5}, "not a schema document"),
     ],
 )
-def test_a_schema_refuses(document: dict[str, Any], message: str) -> None:
+def test_invalid_schema_documents_are_rejected(document: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         Schema.from_document(document)
 
@@ -115,7 +115,7 @@ FORMS = st.builds("iso:{}{}{}".format, st.sampled_from("T "), st.integers(0, 9),
 
 
 @given(FORMS, st.integers(-(10**9), 10**11))
-def test_instants_survive_their_form(form: str, seconds: int) -> None:
+def test_instants_round_trip_in_every_form(form: str, seconds: int) -> None:
     ticks = seconds * 10 ** int(form[5]) + 5 % 10 ** int(form[5])
     text = writer(form)(ticks)
     assert to_ticks(text, form) == ticks
@@ -123,7 +123,7 @@ def test_instants_survive_their_form(form: str, seconds: int) -> None:
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_datetimes_survive(instant: datetime) -> None:
+def test_datetimes_round_trip(instant: datetime) -> None:
     ticks = to_ticks(instant, "datetime")
     assert ticks is not None
     assert writer("datetime")(ticks) == instant
@@ -138,10 +138,10 @@ def test_other_texts_have_no_form(text: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_judged_without_complaint(text: str) -> None:
+def test_any_text_is_classified_without_an_error(text: str) -> None:
     assert to_ticks(text, "iso:T3Z") is None or form_of(text) == "iso:T3Z"
 
 
-def test_the_table_of_contents_tells_the_truth() -> None:
+def test_the_exported_names_exist() -> None:
     assert all(hasattr(thinwire.schema, name) for name in thinwire.schema.__all__)
     assert thinwire.schema.__all__ == sorted(thinwire.schema.__all__)

@@ -1,4 +1,4 @@
-"""A schema with fewer properties is the same schema otherwise."""
+"""A selection of properties leaves the rest of the schema unchanged."""
 
 import pytest
 
@@ -18,7 +18,7 @@ ENGINE = Schema(
 )
 
 
-def test_what_is_left_keeps_its_order_and_the_schema_its_name_and_version():
+def test_a_selection_keeps_order_name_and_version():
     chosen = ENGINE.select(["on", "oil.heat", "id", "time"])
     assert (chosen.name, chosen.version) == ("plant.engine", 3)
     assert [p.name for p in chosen] == ["time", "id", "oil.heat", "on"]
@@ -26,24 +26,24 @@ def test_what_is_left_keeps_its_order_and_the_schema_its_name_and_version():
     assert chosen["oil.heat"] is ENGINE["oil.heat"]
 
 
-def test_it_has_a_fingerprint_of_its_own_which_does_not_depend_on_the_order_of_the_choice():
+def test_the_fingerprint_of_a_selection_does_not_depend_on_its_order():
     chosen = ENGINE.select(["id", "on"])
     assert chosen.fingerprint != ENGINE.fingerprint
     assert chosen.fingerprint == ENGINE.select(iter(["on", "id", "on"])).fingerprint
 
 
-def test_to_choose_everything_is_to_choose_nothing():
+def test_selecting_all_properties_changes_nothing():
     assert ENGINE.select(p.name for p in ENGINE) is ENGINE
 
 
-def test_objects_keep_what_was_chosen_of_them():
+def test_nested_objects_keep_their_selected_properties():
     chosen = ENGINE.select(["id", "oil.heat"])
     assert chosen.nested
     event = {"id": "e1", "oil": {"heat": 20.5}}
     assert nest(flatten(event, chosen)) == event
 
 
-def test_a_choice_that_cannot_be_is_refused_by_name():
+def test_an_invalid_selection_is_rejected_by_name():
     with pytest.raises(UnknownProperty, match=r"oil\.age"):
         ENGINE.select(["oil.age"])
     with pytest.raises(SchemaError):

@@ -1,4 +1,4 @@
-"""Schemas as RDF: the listing of the model reads, everything survives a round trip, mistakes are named."""
+"""Schemas as RDF: the published listing is read, documents round trip, errors name their subject."""
 
 from contextlib import suppress
 
@@ -40,14 +40,14 @@ def document(facts: str, extra: str = "") -> str:
 
 
 @given(schemas())
-def test_everything_survives(schema: Schema) -> None:
+def test_a_schema_round_trips(schema: Schema) -> None:
     back = from_turtle(to_turtle(schema))
     assert back == schema
     assert back.fingerprint == schema.fingerprint
 
 
 @given(texts)
-def test_any_unit_and_domain_survives(text: str) -> None:
+def test_any_unit_and_domain_round_trips(text: str) -> None:
     assert UNITS.text(UNITS.term(text)) == text
     assert DOMAINS.text(DOMAINS.term(text)) == text
 
@@ -68,14 +68,14 @@ def test_schema_org_may_be_written_with_http_and_with_its_own_limits() -> None:
     assert from_turtle(text)["temperature"].minimum == 0
 
 
-def test_without_an_order_the_document_decides() -> None:
+def test_without_an_order_the_document_order_applies() -> None:
     text = f"""{HEAD}<s> a :EventSchema ; :name "s" ; :property <b>, <a>, <c> .
     <a> :runtimeName "a" ; :runtimeType so:Text . <b> :runtimeName "b" ; :runtimeType so:Text .
     <c> :runtimeName "c" ; :runtimeType so:Text ; :order 0 ."""
     assert [p.name for p in from_turtle(text)] == ["c", "b", "a"]
 
 
-def test_words_of_other_vocabularies_are_left_alone() -> None:
+def test_terms_of_other_vocabularies_are_ignored() -> None:
     text = document(':runtimeName "p" ; :runtimeType so:Text ; <http://www.w3.org/2000/01/rdf-schema#label> "x"@de')
     assert from_turtle(text)["p"].kind is Kind.STRING
 
@@ -132,7 +132,7 @@ def test_a_contradiction_names_the_subject() -> None:
 _DOUBLE = "http://www.w3.org/2001/XMLSchema#double"
 
 
-def test_a_list_that_bites_its_tail_ends() -> None:
+def test_a_circular_list_ends() -> None:
     cell = '<c> <{0}first> "x" ; <{0}rest> <c> .'.format("http://www.w3.org/1999/02/22-rdf-syntax-ns#")
     with pytest.raises(SchemaError, match="at most 65535 texts"):
         from_turtle(document(f"{TYPED} ; :members <c>", cell))
@@ -156,13 +156,13 @@ def test_the_text_has_a_limit() -> None:
 @given(
     st.integers(0, len(LISTING)), st.integers(0, 8), st.text(max_size=4) | st.sampled_from(["[", "(", ";", "<", ":"])
 )
-def test_a_damaged_document_gives_a_schema_or_the_one_error(place: int, lost: int, found: str) -> None:
+def test_a_damaged_document_gives_a_schema_or_the_documented_error(position: int, lost: int, found: str) -> None:
     with suppress(SchemaError):
-        from_turtle(LISTING[:place] + found + LISTING[place + lost :])
+        from_turtle(LISTING[:position] + found + LISTING[position + lost :])
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "<a> <b> " + "(" * 100_000, "@prefix " * 1000, "\x00" * 1000])
-def test_a_hostile_text_is_refused(text: str) -> None:
+def test_a_malicious_text_is_rejected(text: str) -> None:
     with pytest.raises(SchemaError):
         from_turtle(text)
 

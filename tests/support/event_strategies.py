@@ -4,7 +4,7 @@
 >>> find(values_of(Property("level", "integer", minimum=3)), lambda level: True)
 3
 
-Hypothesis strategies of histories: the events of a few sources, one after the other.
+Histories are the events of a few sources in sequence.
 
 Most values move a little from event to event, as readings do. Now and then one goes absent, jumps, leaves its grid, its
 range or all reason: whatever a schema allows. A history is drawn as moves, so that a failing one shrinks to few events
@@ -26,7 +26,7 @@ from thinwire.schema.event import nest
 from thinwire.schema.timestamps import writer
 
 SAFE_TICKS = 2**40
-"""counts of a step beyond which a double may no longer tell neighbours apart for every step drawn here"""
+"""counts of a step above which adjacent doubles may be equal for some step drawn here"""
 
 _FORMS = [None, "epoch", "datetime", "iso:T3Z", "iso:T0", "iso: 6", "iso:T9+00:00"]
 _SCALED = frozenset({Kind.NUMBER, Kind.ARRAY})
@@ -116,7 +116,7 @@ def events_of(schema: Schema, *, flat: bool = False) -> SearchStrategy[dict[str,
 
 
 def values_of(p: Property) -> SearchStrategy[Any]:
-    """Any value of a property, in its range where it has one."""
+    """Any value of a property, within its range if it has one."""
     return _VALUES[p.kind](p)
 
 
@@ -138,8 +138,8 @@ def _floats(p: Property) -> SearchStrategy[Any]:
 
 
 def _enums(p: Property) -> SearchStrategy[Any]:
-    known = st.sampled_from(p.members) if p.members else st.nothing()
-    return known if p.closed else known | texts
+    members = st.sampled_from(p.members) if p.members else st.nothing()
+    return members if p.closed else members | texts
 
 
 def _stamps(p: Property) -> SearchStrategy[Any]:
@@ -203,13 +203,13 @@ def histories(
 
 
 def _play(schema: Schema, free: list[Property], steps: list[tuple[int, tuple[Move, ...]]]) -> list[dict[str, Any]]:
-    places: dict[tuple[int, str], Any] = {}
+    states: dict[tuple[int, str], Any] = {}
     events: list[dict[str, Any]] = []
     for source, step in steps:
         event: dict[str, Any] = {p.name: _IDENTITIES[p.kind](source) for p in schema.dimensions}
         for p, move in zip(free, step, strict=True):
-            place = places.get((source, p.name))
-            places[source, p.name], value = _MOVES[p.kind](p, place, move)
+            state = states.get((source, p.name))
+            states[source, p.name], value = _MOVES[p.kind](p, state, move)
             event[p.name] = None if move == "absent" and p is not schema.time else value
         events.append(nest(event))
     return events
@@ -223,71 +223,71 @@ _IDENTITIES: dict[Kind, Callable[[int], Any]] = {
 }
 
 
-def _count(place: int | None, move: Move, jump: int = 997) -> int:
-    """Where a counter goes."""
-    place = place or 0
+def _count(state: int | None, move: Move, jump: int = 997) -> int:
+    """Return the next value of a counter."""
+    state = state or 0
     if isinstance(move, int):
-        return place + move
-    return {"jump": place + jump, "back": place - jump, "zero": 0}.get(move, place)
+        return state + move
+    return {"jump": state + jump, "back": state - jump, "zero": 0}.get(move, state)
 
 
-def _number(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+def _number(p: Property, state: int | None, move: Move) -> tuple[int, Any]:
     step = p.step or Fraction(1)
-    place = _count(place, move)
+    state = _count(state, move)
     if move == "outside" and p.maximum is not None:
-        return place, float(int(Fraction(str(p.maximum)) / step + 7) * step)
+        return state, float(int(Fraction(str(p.maximum)) / step + 7) * step)
     if move == "huge":
-        return place, float(_HUGE * step) if step < 1 else int(_HUGE * step)
-    value = float(place * step)
+        return state, float(_HUGE * step) if step < 1 else int(_HUGE * step)
+    value = float(state * step)
     if move == "odd":
-        return place, value + float(step) * 0.37
+        return state, value + float(step) * 0.37
     if move == "whole" and value.is_integer():
-        return place, int(value) + (step > 2)
-    return place, -0.0 if move == "zero" else value
+        return state, int(value) + (step > 2)
+    return state, -0.0 if move == "zero" else value
 
 
-def _integer(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
-    place = _count(place, move)
+def _integer(p: Property, state: int | None, move: Move) -> tuple[int, Any]:
+    state = _count(state, move)
     if move == "outside" and p.maximum is not None:
-        return place, int(p.maximum) + 7
-    return place, {"huge": _HUGE, "odd": -_HUGE, "whole": float(place)}.get(str(move), place)
+        return state, int(p.maximum) + 7
+    return state, {"huge": _HUGE, "odd": -_HUGE, "whole": float(state)}.get(str(move), state)
 
 
-def _float(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
-    place = _count(place, move)
+def _float(p: Property, state: int | None, move: Move) -> tuple[int, Any]:
+    state = _count(state, move)
     if move == "outside" and p.maximum is not None:
-        return place, p.maximum * 2 + 1.25
-    return place, {"huge": 1e300, "odd": 5e-324, "zero": -0.0, "whole": place}.get(str(move), place * 0.37)
+        return state, p.maximum * 2 + 1.25
+    return state, {"huge": 1e300, "odd": 5e-324, "zero": -0.0, "whole": state}.get(str(move), state * 0.37)
 
 
-def _boolean(p: Property, place: bool | None, move: Move) -> tuple[bool, Any]:
-    place = bool(place) ^ (isinstance(move, int) and move % 2 == 1)
-    return place, place
+def _boolean(p: Property, state: bool | None, move: Move) -> tuple[bool, Any]:
+    state = bool(state) ^ (isinstance(move, int) and move % 2 == 1)
+    return state, state
 
 
-def _text(p: Property, place: str | None, move: Move) -> tuple[str, Any]:
-    known = p.members or ("calm", "storm")
+def _text(p: Property, state: str | None, move: Move) -> tuple[str, Any]:
+    items = p.members or ("calm", "storm")
     if not isinstance(move, int):
-        place = known[0] if p.closed else {"huge": "x" * 7_000, "odd": "déjà vu", "zero": ""}.get(move, f"fault {move}")
+        state = items[0] if p.closed else {"huge": "x" * 7_000, "odd": "déjà vu", "zero": ""}.get(move, f"fault {move}")
     elif move % 3 == 1:
-        place = known[move % len(known)]
-    return place or known[0], place or known[0]
+        state = items[move % len(items)]
+    return state or items[0], state or items[0]
 
 
-def _stamp(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+def _stamp(p: Property, state: int | None, move: Move) -> tuple[int, Any]:
     form = p.form or "epoch"
     unit = 1_000_000 if form == "datetime" else 10 ** int(form[5]) if form != "epoch" else 1000
-    place = (_START * unit if place is None else place) + unit + _count(0, move, jump=50 * unit)
+    state = (_START * unit if state is None else state) + unit + _count(0, move, jump=50 * unit)
     if form == "datetime":
-        return place, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=place)
+        return state, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=state)
     if form == "epoch":
-        value = place * (p.step or 1)
-        return place, (float(value) if p.step else place) + (0.37 if move == "odd" else 0)
-    return place, "2020-13-45 some day" if move == "odd" else writer(form)(place)
+        value = state * (p.step or 1)
+        return state, (float(value) if p.step else state) + (0.37 if move == "odd" else 0)
+    return state, "2020-13-45 some day" if move == "odd" else writer(form)(state)
 
 
-def _position(p: Property, place: tuple[int, int] | None, move: Move) -> tuple[tuple[int, int], Any]:
-    north, east = place or (490_000_000, 80_000_000)
+def _position(p: Property, state: tuple[int, int] | None, move: Move) -> tuple[tuple[int, int], Any]:
+    north, east = state or (490_000_000, 80_000_000)
     if isinstance(move, int):
         north, east = north + 3 * move, east + move * abs(move)
     north = {"jump": 899_999_990, "back": -899_999_900, "zero": 5}.get(str(move), north)
@@ -297,26 +297,26 @@ def _position(p: Property, place: tuple[int, int] | None, move: Move) -> tuple[t
     return (north, east), [position[0] * 0.99 + 1e-9, position[1]] if move == "odd" else position
 
 
-def _array(p: Property, place: list[int] | None, move: Move) -> tuple[list[int], Any]:
+def _array(p: Property, state: list[int] | None, move: Move) -> tuple[list[int], Any]:
     step = p.step or Fraction(1)
-    place = list(place or [0] * (p.length or 4))
+    state = list(state or [0] * (p.length or 4))
     if isinstance(move, int):
-        place[move % len(place)] += move
+        state[move % len(state)] += move
     elif move == "jump" and p.length is None:
-        place.append(7)
-    values = [float(ticks * step) for ticks in place]
+        state.append(7)
+    values = [float(ticks * step) for ticks in state]
     if move == "odd":
         values[0] += float(step) * 0.37
     if move == "outside" and p.maximum is not None:
         values[-1] = float(int(Fraction(str(p.maximum)) / step + 7) * step)
-    return place, values
+    return state, values
 
 
-def _opaque_histories(p: Property, place: Any, move: Move) -> tuple[Any, Any]:
-    place = {"odd": b"\x00bytes", "huge": {"$bytes": "aGk="}, "jump": [1, [2.5, None]], "zero": ""}.get(
-        str(move), {"k": move} if place is None or (isinstance(move, int) and move % 3 == 1) else place
+def _opaque_histories(p: Property, state: Any, move: Move) -> tuple[Any, Any]:
+    state = {"odd": b"\x00bytes", "huge": {"$bytes": "aGk="}, "jump": [1, [2.5, None]], "zero": ""}.get(
+        str(move), {"k": move} if state is None or (isinstance(move, int) and move % 3 == 1) else state
     )
-    return place, place
+    return state, state
 
 
 _MOVES: dict[Kind, Callable[[Property, Any, Move], tuple[Any, Any]]] = {

@@ -1,4 +1,4 @@
-"""A publisher and a subscriber back to back, so that a test is a list of events and a list of what arrives.
+"""An encoder connected to a decoder, so that a test is a list of events and a list of deliveries.
 
 >>> from thinwire.schema import Property, Schema
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -20,7 +20,7 @@ __all__ = ["Demand", "Loop"]
 
 
 class Loop:
-    """One link without a transport: every frame arrives, at once and in order.
+    """One stream without a transport: every frame is decoded at once and in order.
 
     compiled: use compiled kernels at both ends; or a pair, for the publisher and for the subscriber
     """
@@ -48,7 +48,7 @@ class Loop:
         return [item for item in self.deliveries if isinstance(item, Event)]
 
     def run(self, events: Iterable[Mapping[str, Any]]) -> list[Event]:
-        """Publish events, then have the silent ones told; what was delivered of them."""
+        """Publish events and a heartbeat, which reports suppressed events. Return the delivered events."""
         before = len(self.deliveries)
         for event in events:
             self.publish(event)
@@ -56,24 +56,24 @@ class Loop:
         return [item for item in self.deliveries[before:] if isinstance(item, Event)]
 
     def publish(self, event: Mapping[str, Any]) -> list[bytes]:
-        """Publish one event; the frames it took, which have arrived."""
+        """Publish one event and decode its frames. Return the frames."""
         frames = self.publisher.publish(event, self.now)
         self.pass_on(frames)
         return frames
 
     def pass_on(self, frames: Iterable[bytes]) -> list[Delivery]:
-        """Let frames arrive; what they bring."""
-        brought: list[Delivery] = []
+        """Decode frames and return the deliveries."""
+        delivered: list[Delivery] = []
         for frame in frames:
             self.frames.append(frame)
-            brought += self.subscriber.receive(frame, now=self.now)
-        self.deliveries += brought
-        return brought
+            delivered += self.subscriber.receive(frame, now=self.now)
+        self.deliveries += delivered
+        return delivered
 
     def differences(self) -> list[tuple[Any, ...]]:
-        """The sources whose state is not the same at both ends, once the silent events have been told."""
+        """Return the sources whose state differs between both ends after a heartbeat."""
         self.pass_on(self.publisher.heartbeat(self.now))
-        told, decoder_state = self.publisher.frame_encoder.reducer, self.subscriber.decoder_state
+        reducer, decoder_state = self.publisher.frame_encoder.reducer, self.subscriber.decoder_state
         assert decoder_state is not None
-        here, there = told.table, decoder_state.expander.table
-        return [key for row, key in enumerate(told.keys) if snapshot_row(here, row) != snapshot_row(there, row)]
+        here, there = reducer.table, decoder_state.expander.table
+        return [key for row, key in enumerate(reducer.keys) if snapshot_row(here, row) != snapshot_row(there, row)]

@@ -1,6 +1,6 @@
-"""The rules of the reference: for each kind, what both ends know of a property and what a value does to it.
+"""The rules of the reference: for each kind, the state of a property at both ends and its update by a value.
 
-What the reference expects of the next value: the predictors as formulas over past values.
+Predictors are formulas over past values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Guess(Protocol):
 
 
 class _Formula:
-    """Last value, line through two, value one period ago: a formula over past values by their ordinal."""
+    """A formula over past values by ordinal: last value, line through two, value one period ago."""
 
     def __init__(self, formula: Callable[[int, int, int], int], period: int | None) -> None:
         self.formula = formula
@@ -45,7 +45,7 @@ class _Formula:
 
 
 class _Stateful:
-    """A predictor that computes with more than past values: level and trend, or the state of a custom predictor."""
+    """A predictor with state beyond past values: level and trend, or the state of a custom predictor."""
 
     def __init__(self, make: Callable[[], Predictor]) -> None:
         self.make = make
@@ -71,8 +71,8 @@ def guess_of(p: Property, demand: Demand) -> Guess:
     named = not isinstance(demand.predictor, str) and p.name in demand.predictor
     name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "last")
     if demand.mode == "hold":
-        goes_on = p.kind is Kind.TIMESTAMP and (p.role is Role.HEADER or not demand.changes)
-        name = "cadence" if goes_on else "last"
+        advances = p.kind is Kind.TIMESTAMP and (p.role is Role.HEADER or not demand.changes)
+        name = "cadence" if advances else "last"
     elif p.kind is Kind.TIMESTAMP and not named:
         name = "cadence"
     if name in _FORMULAS:
@@ -85,7 +85,7 @@ NOTHING = object()
 
 
 class ReceivedValue(NamedTuple):
-    """One property: the value seen at the other end, whether it travelled, and whether it is more than can be kept."""
+    """One property: the decoded value, whether it was sent, and whether the state cannot represent it."""
 
     value: Any
     travelled: bool
@@ -93,12 +93,12 @@ class ReceivedValue(NamedTuple):
 
 
 class ReferenceState(Protocol):
-    """The rule of a property, and what both ends know of it for one source."""
+    """The rule of a property, and its state for one source."""
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue: ...
 
     def expect(self, ordinal: int) -> ReceivedValue:
-        """The value was as expected, whatever it was."""
+        """Advance by a suppressed value, which was predicted."""
         ...
 
 
@@ -108,14 +108,14 @@ def memory_of(p: Property, demand: Demand) -> ReferenceState:
 
 def tolerance_of(p: Property, demand: Demand) -> Fraction:
     """The tolerance of a property in its own unit."""
-    asked = demand.tolerance.get(p.name)
-    if asked is None:
+    requested = demand.tolerance.get(p.name)
+    if requested is None:
         tolerant = p.kind not in (Kind.BOOLEAN, Kind.ENUM, Kind.STRING, Kind.OPAQUE)
         measured = p.role is Role.MEASUREMENT and tolerant and p.domain not in ("status", "quality")
         return Fraction(str(demand.default_tolerance)) if measured else Fraction(0)
-    if isinstance(asked, str) and asked.endswith("%"):
-        return Fraction(asked[:-1]) * (Fraction(str(p.maximum)) - Fraction(str(p.minimum))) / 100
-    return Fraction(str(asked))
+    if isinstance(requested, str) and requested.endswith("%"):
+        return Fraction(requested[:-1]) * (Fraction(str(p.maximum)) - Fraction(str(p.minimum))) / 100
+    return Fraction(str(requested))
 
 
 def outside(p: Property, value: Any) -> bool:
@@ -127,7 +127,7 @@ def outside(p: Property, value: Any) -> bool:
 
 
 class _Held:
-    """Flags, texts, opaque values: told when they change."""
+    """Flags, texts, opaque values: sent when they change."""
 
     def __init__(self, p: Property, demand: Demand) -> None:
         self.last: Any = NOTHING
@@ -174,16 +174,16 @@ class _Number:
         idle = p.idle_band is not None and p.name not in demand.tolerance
         self.band = int(Fraction(str(p.idle_band)) / self.step) if idle else 0
         self.guess = guess_of(p, demand)
-        self.known = False
+        self.valid = False
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
-            travelled, self.known = self.known or ordinal == 1, False
+            travelled, self.valid = self.valid or ordinal == 1, False
             return ReceivedValue(None, travelled)
         ticks, on_grid = self._ticks(value)
         if on_grid and abs(ticks) <= self.band:
             ticks = 0
-        expected = self.guess.predict(ordinal) if self.known else None
+        expected = self.guess.predict(ordinal) if self.valid else None
         if not on_grid or expected is None or self._apart(ticks):
             return self._exactly(ticks, on_grid, value, ordinal, expected)
         if abs(ticks - expected) <= self.tolerance:
@@ -191,7 +191,7 @@ class _Number:
         return self._apply(self._binned(ticks, expected), ordinal, True)
 
     def expect(self, ordinal: int) -> ReceivedValue:
-        return self._apply(self.guess.predict(ordinal), ordinal, False) if self.known else ReceivedValue(None, False)
+        return self._apply(self.guess.predict(ordinal), ordinal, False) if self.valid else ReceivedValue(None, False)
 
     def _binned(self, ticks: int, expected: int) -> int:
         """The middle of the bin, counted from the first value that had to travel."""
@@ -207,8 +207,8 @@ class _Number:
         return ReceivedValue(self._show(ticks) if on_grid else value, True, not on_grid or near != ticks)
 
     def _apply(self, ticks: int, ordinal: int, travelled: bool) -> ReceivedValue:
-        self.guess.observe(ticks, ordinal, not self.known)
-        self.known = True
+        self.guess.observe(ticks, ordinal, not self.valid)
+        self.valid = True
         return ReceivedValue(self._show(ticks), travelled)
 
     def _apart(self, ticks: int) -> bool:
@@ -225,7 +225,7 @@ class _Number:
         if self._written:
             ticks = to_ticks(value, self.p.form or "")
             return (0, False) if ticks is None else (ticks, True)
-        # where a double stands for many ticks, the one that double arithmetic finds is meant
+        # a double may equal several ticks; double arithmetic selects one of them
         scaled = value * self.step.denominator / self.step.numerator if isinstance(value, float) else value / self.step
         ticks = round(scaled)
         on_grid = self._show(ticks) == value
@@ -243,20 +243,20 @@ class _Number:
 
 
 class _Position:
-    """Latitude and longitude in counts of 10^-7 degrees, judged by their distance."""
+    """Latitude and longitude in counts of 10^-7 degrees, compared by distance."""
 
     def __init__(self, p: Property, demand: Demand) -> None:
         self.tolerance = geo.ticks(float(tolerance_of(p, demand)))
         self.half = 0 if demand.mode == "hold" else geo.half_bin(self.tolerance)
         self.guesses = guess_of(p, demand), guess_of(p, demand)
-        self.known = False
+        self.valid = False
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
-            travelled, self.known = self.known or ordinal == 1, False
+            travelled, self.valid = self.valid or ordinal == 1, False
             return ReceivedValue(None, travelled)
         north, east, on_grid = geo.to_ticks(value, "position")
-        if not self.known or not on_grid:
+        if not self.valid or not on_grid:
             self._apply(north, east, ordinal)
             return ReceivedValue(value, True, not on_grid)
         up, across = (guess.predict(ordinal) for guess in self.guesses)
@@ -269,7 +269,7 @@ class _Position:
         return ReceivedValue(geo.from_ticks(up, across), travelled)
 
     def expect(self, ordinal: int) -> ReceivedValue:
-        if not self.known:
+        if not self.valid:
             return ReceivedValue(None, False)
         north, east = (guess.predict(ordinal) for guess in self.guesses)
         self._apply(north, east, ordinal)
@@ -281,8 +281,8 @@ class _Position:
 
     def _apply(self, north: int, east: int, ordinal: int) -> None:
         for guess, ticks in zip(self.guesses, (north, east), strict=True):
-            guess.observe(ticks, ordinal, not self.known)
-        self.known = True
+            guess.observe(ticks, ordinal, not self.valid)
+        self.valid = True
 
 
 class _Array:

@@ -1,4 +1,4 @@
-"""What a link must deliver, in the plainest words: a table of last values, a rule per property, exact fractions.
+"""Reference model of a stream: a table of last values, a rule per property, exact fractions.
 
 No bits, no columns, no kernels, no frames. Fixed predictors only: what `auto` chooses is a matter of bytes.
 
@@ -26,18 +26,18 @@ __all__ = ["Expected", "ReferenceStream", "tolerance_of"]
 
 
 class Expected(NamedTuple):
-    """An event as every subscriber must see it: its values, what of it travelled, what is outside its range, and
-    whether it was passed over in silence."""
+    """An event as every decoder must deliver it: its values, the sent properties, those outside their range, and
+    whether it was suppressed."""
 
     values: dict[str, Any]
-    told: frozenset[str]
+    sent: frozenset[str]
     flags: frozenset[str]
     virtual: bool
 
 
 @dataclass
 class _Source:
-    """What both ends know of a source; `due`: under changes only, its next event travels whatever it is."""
+    """The state of a source at both ends; `due`: with changes only, its next event is sent in any case."""
 
     memories: dict[str, ReferenceState]
     ordinal: int = 0
@@ -45,7 +45,7 @@ class _Source:
 
 
 class ReferenceStream:
-    """A link without the link."""
+    """A stream without frames."""
 
     def __init__(self, schema: Schema, demand: Demand) -> None:
         self.schema = schema
@@ -54,7 +54,7 @@ class ReferenceStream:
         self._sources: dict[tuple[Any, ...], _Source] = {}
 
     def publish(self, event: Mapping[str, Any]) -> Expected:
-        """What arrives of an event."""
+        """Return an event as it must be delivered."""
         flat = flatten(event, self.schema)
         key = tuple(flat[p.name] for p in self.schema.dimensions)
         if key not in self._sources:
@@ -62,25 +62,23 @@ class ReferenceStream:
         source = self._sources[key]
         source.ordinal += 1
         waits = self.demand.changes and not source.due and not self._fires(source, flat)
-        told = self._pass_over(source) if waits else self._take(source, flat)
-        seen = {
-            p.name: told[p.name].value if p.name in told else flat[p.name] for p in self.schema if not p.confidential
-        }
-        travelled = frozenset(name for name, part in told.items() if part.travelled)
-        flags = frozenset(p.name for p in self.schema.wire if told[p.name].travelled and outside(p, flat.get(p.name)))
+        got = self._suppress(source) if waits else self._take(source, flat)
+        seen = {p.name: got[p.name].value if p.name in got else flat[p.name] for p in self.schema if not p.confidential}
+        travelled = frozenset(name for name, part in got.items() if part.travelled)
+        flags = frozenset(p.name for p in self.schema.wire if got[p.name].travelled and outside(p, flat.get(p.name)))
         virtual = waits or (not self.demand.changes and not travelled)
         return Expected(nest(seen), travelled, flags, virtual)
 
     def _fires(self, source: _Source, flat: Mapping[str, Any]) -> bool:
-        """Would something that may make an event travel do so?"""
+        """Return whether a property that may trigger a frame does so."""
         tried = deepcopy(source.memories)
         return any(tried[name].take(flat.get(name), source.ordinal).travelled for name in self._firing)
 
-    def _pass_over(self, source: _Source) -> dict[str, ReceivedValue]:
+    def _suppress(self, source: _Source) -> dict[str, ReceivedValue]:
         return {name: memory.expect(source.ordinal) for name, memory in source.memories.items()}
 
     def _take(self, source: _Source, flat: Mapping[str, Any]) -> dict[str, ReceivedValue]:
-        """Under changes only, a value that cannot be kept in mind makes the next event travel as well."""
-        told = {name: memory.take(flat.get(name), source.ordinal) for name, memory in source.memories.items()}
-        source.due = any(told[name].odd for name in self._firing)
-        return told
+        """With changes only, a value that the state cannot represent triggers the next event too."""
+        got = {name: memory.take(flat.get(name), source.ordinal) for name, memory in source.memories.items()}
+        source.due = any(got[name].odd for name in self._firing)
+        return got

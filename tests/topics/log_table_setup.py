@@ -1,4 +1,4 @@
-"""Logs to land from: messages of real publishers in memory, and what a reader from the beginning makes of them."""
+"""Logs for tests of tables: messages of real publishers in memory, and the rows of a reader from the beginning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rooms(version: int = 1, *more: Property) -> Schema:
 
 
 def losses_in(caplog: pytest.LogCaptureFixture) -> list[DataLoss]:
-    """The losses that were logged."""
+    """Return the losses that were logged."""
     found = [record.args[0] for record in caplog.records if isinstance(record.args, tuple) and record.args]
     return [loss for loss in found if isinstance(loss, DataLoss)]
 
@@ -46,13 +46,13 @@ class MemorySource:
 
     def __init__(self, block: int = 7) -> None:
         self.messages: dict[str, list[StoredMessage]] = {}
-        self.kept: dict[str, dict[str, bytes]] = {}
+        self.buckets: dict[str, dict[str, bytes]] = {}
         self.block = block
 
     def copy(self) -> MemorySource:
         made = MemorySource(self.block)
         made.messages = {log: list(messages) for log, messages in self.messages.items()}
-        made.kept = {bucket: dict(documents) for bucket, documents in self.kept.items()}
+        made.buckets = {bucket: dict(documents) for bucket, documents in self.buckets.items()}
         return made
 
     def append(self, subject: str, payload: bytes, topic: str = TOPIC) -> int:
@@ -63,14 +63,14 @@ class MemorySource:
 
     def register(self, *schemas: Schema) -> None:
         """The last one is current."""
-        documents = self.kept.setdefault(REGISTRY, {})
+        documents = self.buckets.setdefault(REGISTRY, {})
         for schema in schemas:
             documents[schema_key(schema.name, schema.fingerprint)] = encode(schema)
             topic = TopicDocument(schema.name, schema.fingerprint.hex())
             documents[topic_key(schema.name)] = encode(topic)
 
     def put(self, bucket: str, documents: Mapping[str, bytes]) -> None:
-        self.kept.setdefault(bucket, {}).update(documents)
+        self.buckets.setdefault(bucket, {}).update(documents)
 
     def logs(self) -> list[str]:
         return sorted(self.messages)
@@ -112,10 +112,10 @@ class MemorySource:
             yield Block(np.array(offsets, np.int64), np.array(times, np.float64), list(names), list(payloads))
 
     def document(self, bucket: str, key: str) -> bytes | None:
-        return self.kept.get(bucket, {}).get(key)
+        return self.buckets.get(bucket, {}).get(key)
 
     def documents(self, bucket: str, pattern: str = ">") -> dict[str, bytes]:
-        return {key: value for key, value in self.kept.get(bucket, {}).items() if matches(pattern, key)}
+        return {key: value for key, value in self.buckets.get(bucket, {}).items() if matches(pattern, key)}
 
     def close(self) -> None: ...
 
@@ -125,8 +125,8 @@ class MemorySource:
         return self.messages[log]
 
 
-class Writing:
-    """A publisher and its way into a log, messages cut at random."""
+class LogWriter:
+    """A publisher that writes to a log, in messages of random size."""
 
     def __init__(
         self,
@@ -152,20 +152,20 @@ class Writing:
             self.flush()
 
     def key_round(self, now: float) -> None:
-        """A round of key frames, as a reader's request brings it."""
+        """Write a key frame round, as after a request of a reader."""
         self._frames += self.publisher.answer(Request(0, 0), now)
         self.flush()
 
     def flush(self) -> None:
-        gathered: list[bytes] = []
+        pending: list[bytes] = []
         for frame in self._frames:
             if begins_round(frame):
-                self._send(gathered)
-                gathered = []
+                self._send(pending)
+                pending = []
                 self.source.append(key_subject(TOPIC, self.name), frame)
             else:
-                gathered.append(frame)
-        self._send(gathered)
+                pending.append(frame)
+        self._send(pending)
         self._frames = []
 
     def _send(self, frames: list[bytes]) -> None:
@@ -174,7 +174,7 @@ class Writing:
 
 
 def readings(count: int, seed: int = 0, rooms_: int = 5) -> Iterator[dict[str, Any]]:
-    """Rooms that drift, stand still for a while, and are busy at times."""
+    """Return readings of rooms that drift, stay constant for a while, and change quickly at times."""
     chance = random.Random(seed)
     value = [20.0] * rooms_
     for n in range(count):
@@ -194,7 +194,7 @@ def row_of(event: Event, offset: int) -> Row:
 
 
 def expected(source: MemorySource, schemas: list[Schema]) -> list[Row]:
-    """What a reader from the beginning gets, with the offset of the message that brought it."""
+    """Return the rows of a reader from the beginning, with the offset of their message."""
     links: dict[str, StreamDecoder] = {}
     rows: list[Row] = []
     for stored in source.messages[log_of(TOPIC)]:
@@ -215,5 +215,5 @@ def landed(landing: LogTable, first: int, last: int, state: bytes | None = None)
 
 
 def in_order(rows: list[Row]) -> list[Row]:
-    """By publisher, then as they came: between publishers of one block no order is promised."""
+    """Sort rows by publisher, stably: between publishers of one block the order is undefined."""
     return sorted(rows, key=lambda row: (row[8], row[5]))

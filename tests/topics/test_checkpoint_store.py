@@ -1,4 +1,4 @@
-"""Checkpoints in a bucket: what comes back is what was stored, or it is said that it is not."""
+"""Checkpoints in a bucket: the stored checkpoint is returned, or an error is raised."""
 
 import asyncio
 from itertools import pairwise
@@ -25,7 +25,7 @@ def run_scenario(scenario):
 
 
 async def nearest(store, topic, offset):
-    """The last checkpoint at or before an offset."""
+    """Return the last checkpoint at or before an offset."""
     return next((one for one in reversed(await store.read_all(topic)) if one.offset <= offset), None)
 
 
@@ -33,7 +33,7 @@ async def pieces(bucket):
     return {entry.key for entry in await bucket.entries("part.>")}
 
 
-def test_what_was_stored_comes_back():
+def test_a_stored_checkpoint_is_read_back():
     async def scenario(store, bucket):
         made = await store.put(TOPIC, 120, PARTS, epoch=3, time=7.5, channel_offsets={"class/00ff/p1": 44})
         found = await nearest(store, TOPIC, 500)
@@ -50,8 +50,8 @@ def test_checkpoints_are_ordered_by_offset():
     async def scenario(store, bucket):
         for offset in (100, 300, 200):
             await store.put(TOPIC, offset, PARTS, epoch=1)
-        found = {place: await nearest(store, TOPIC, place) for place in (99, 100, 299, 300, 10_000)}
-        assert {place: one and one.offset for place, one in found.items()} == {
+        found = {offset: await nearest(store, TOPIC, offset) for offset in (99, 100, 299, 300, 10_000)}
+        assert {offset: one and one.offset for offset, one in found.items()} == {
             99: None,
             100: 100,
             299: 200,
@@ -105,9 +105,9 @@ def test_the_number_of_checkpoints_is_bounded_and_no_pieces_are_left_over():
     async def scenario(store, bucket):
         for offset in range(10, 600, 10):
             await store.put(TOPIC, offset, {"log/p1": b"state"}, epoch=1)
-        kept = [one.offset for one in await store.read_all(TOPIC)]
-        assert len(kept) == MAX_CHECKPOINTS
-        assert (kept[0], kept[-1]) == (10, 590)
+        retained = [one.offset for one in await store.read_all(TOPIC)]
+        assert len(retained) == MAX_CHECKPOINTS
+        assert (retained[0], retained[-1]) == (10, 590)
         assert len(await pieces(bucket)) == MAX_CHECKPOINTS
 
     run_scenario(scenario)
@@ -116,7 +116,7 @@ def test_the_number_of_checkpoints_is_bounded_and_no_pieces_are_left_over():
 def test_an_incomplete_checkpoint_is_not_listed_and_is_removed():
     async def scenario(store, bucket):
         await store.put(TOPIC, 100, PARTS, epoch=1)
-        whole = await pieces(bucket)
+        complete = await pieces(bucket)
 
         class Full(Exception):
             pass
@@ -134,7 +134,7 @@ def test_an_incomplete_checkpoint_is_not_listed_and_is_removed():
             await store.put(TOPIC, 200, PARTS, epoch=1)
         del bucket.put
         assert (await nearest(store, TOPIC, 250)).offset == 100
-        assert await pieces(bucket) - whole
+        assert await pieces(bucket) - complete
         await store.put(TOPIC, 300, PARTS, epoch=2)
         assert [one.offset for one in await store.read_all(TOPIC)] == [100, 300]
         assert {key.split(".")[3] for key in await pieces(bucket)} == {"100-1", "300-2"}
@@ -183,8 +183,8 @@ def test_too_many_parts_are_refused():
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60, unique=True), st.integers(2, 20))
 def test_thinning_keeps_the_ends_and_spreads_old_checkpoints(offsets, limit):
-    known = [Checkpoint(offset, 1) for offset in sorted(offsets)]
-    kept = thin_out(known, limit)
-    assert len(kept) == min(len(known), limit)
-    assert (kept[0], kept[-1]) == (known[0], known[-1])
-    assert all(one.offset < other.offset for one, other in pairwise(kept))
+    checkpoints = [Checkpoint(offset, 1) for offset in sorted(offsets)]
+    retained = thin_out(checkpoints, limit)
+    assert len(retained) == min(len(checkpoints), limit)
+    assert (retained[0], retained[-1]) == (checkpoints[0], checkpoints[-1])
+    assert all(one.offset < other.offset for one, other in pairwise(retained))

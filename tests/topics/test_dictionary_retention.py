@@ -21,8 +21,8 @@ def dictionary(n):
 
 async def store(metadata, stored, expires):
     await metadata.store.put(stored)
-    kept = await metadata.read_stored()
-    await metadata.write_stored(kept.with_reference(DictionaryReference(stored.hash.hex(), expires)))
+    retained = await metadata.read_stored()
+    await metadata.write_stored(retained.with_reference(DictionaryReference(stored.hash.hex(), expires)))
 
 
 def run(check):
@@ -47,9 +47,9 @@ def test_a_dictionary_that_no_message_needs_is_deleted():
         await store(metadata, old, 1000)
         await store(metadata, new, 5000)
         assert len((await tidy_at(1000 + RETENTION_MARGIN)).dictionaries) == 2
-        kept = await tidy_at(1001 + RETENTION_MARGIN)
-        assert [one.hash for one in kept.dictionaries] == [new.hash.hex()]
-        assert await metadata.read_stored() == kept
+        retained = await tidy_at(1001 + RETENTION_MARGIN)
+        assert [one.hash for one in retained.dictionaries] == [new.hash.hex()]
+        assert await metadata.read_stored() == retained
         assert await metadata.store.get(old.hash) is None
         assert await metadata.store.get(new.hash) == new
 
@@ -61,8 +61,8 @@ def test_a_prolonged_dictionary_stays():
         used = dictionary(1)
         await store(metadata, used, 1000)
         await store(metadata, used, 3000)
-        kept = await tidy_at(2500 + RETENTION_MARGIN)
-        assert [one.expires for one in kept.dictionaries] == [3000]
+        retained = await tidy_at(2500 + RETENTION_MARGIN)
+        assert [one.expires for one in retained.dictionaries] == [3000]
 
     run(check)
 

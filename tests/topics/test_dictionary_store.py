@@ -29,14 +29,14 @@ async def documents(bucket):
     return {entry.key: entry.value for entry in await bucket.entries() if entry.value is not None}
 
 
-def test_what_was_stored_comes_back():
+def test_a_stored_dictionary_is_read_back():
     async def scenario(store, bucket):
         for dictionary, many in ((SMALL, 1), (LARGE, 3)):
             await store.put(dictionary)
             await store.put(dictionary)
             assert await store.get(dictionary.hash) == dictionary
-            kept = await documents(bucket)
-            assert len([key for key in kept if key.startswith(dictionary.hash.hex())]) == many
+            keys = await documents(bucket)
+            assert len([key for key in keys if key.startswith(dictionary.hash.hex())]) == many
         assert await store.get(bytes(16)) is None
 
     run_scenario(scenario)
@@ -87,16 +87,16 @@ def test_a_dictionary_with_another_hash_is_refused():
 
 
 def test_the_cache_keeps_recently_used_dictionaries():
-    known = DictionaryCache(limit=25)
+    cache = DictionaryCache(limit=25)
     made = [Dictionary(bytes((n,)) * 10, "zlib", 6, 64) for n in range(4)]
     for dictionary in made[:2]:
-        known.add(dictionary)
-    assert known.find(made[0].hash) is made[0]
-    known.add(made[2])
-    assert [known.find(d.hash) is d for d in made] == [True, False, True, False]
-    known.add(LARGE)
-    assert known.find(LARGE.hash) is LARGE, "the last one stays, however large"
-    assert known.find(made[0].hash) is None
+        cache.add(dictionary)
+    assert cache.find(made[0].hash) is made[0]
+    cache.add(made[2])
+    assert [cache.find(d.hash) is d for d in made] == [True, False, True, False]
+    cache.add(LARGE)
+    assert cache.find(LARGE.hash) is LARGE, "the newest one is retained, however large"
+    assert cache.find(made[0].hash) is None
 
 
 def lineage(length):
@@ -114,9 +114,9 @@ def test_a_difference_is_read_with_its_parents():
             assert packed.parent == (parent.hash if parent else b"")
         assert (await store.get(line[-1].hash)).content == line[-1].content
         before = store.received
-        known = DictionaryCache()
-        known.add(line[-2])
-        assert (await store.get(line[-1].hash, known.find)).content == line[-1].content
+        cache = DictionaryCache()
+        cache.add(line[-2])
+        assert (await store.get(line[-1].hash, cache.find)).content == line[-1].content
         assert store.received - before < 100, "who has the parent reads the change alone"
 
     run_scenario(scenario)

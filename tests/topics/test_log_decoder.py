@@ -1,4 +1,4 @@
-"""The receiving ends of a log: what one link cannot read costs the others nothing."""
+"""Stream decoders of a log: a stream that cannot be read does not affect the others."""
 
 import pytest
 from translation_setup import Log
@@ -11,18 +11,18 @@ from thinwire.topics.log_decoder import LogDecoder
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 
 
-def test_an_error_of_one_link_takes_nothing_of_the_others_with_it():
-    log, known = Log(ROOMS, publishers=["p1"]), {ROOMS.fingerprint: ROOMS}
+def test_an_error_of_one_stream_does_not_affect_the_others():
+    log, schemas = Log(ROOMS, publishers=["p1"]), {ROOMS.fingerprint: ROOMS}
     log.publish("p1", {"room": "a", "t": 20.0})
-    log.publish("p1", {"room": "a", "t": 21.0})  # which the log has not kept for this reader
+    log.publish("p1", {"room": "a", "t": 21.0})  # not retained for this reader
     log.start_publisher("p2")
     log.publish("p1", {"room": "a", "t": 22.0})
-    log_decoder = LogDecoder(known.get)
+    log_decoder = LogDecoder(schemas.get)
     for stored in log.messages[:2]:
         log_decoder.receive(stored, 0.0)
-    known.clear()
+    schemas.clear()
     with pytest.raises(UnknownSchema):
         log_decoder.receive(log.messages[3], 0.0)
-    known[ROOMS.fingerprint] = ROOMS
+    schemas[ROOMS.fingerprint] = ROOMS
     assert log_decoder.decode(log.messages[3], 0.0) == []
     assert log_decoder.receive(log.messages[4], 0.0) == [EventsMissed("p1", None, None, None, "gap")]

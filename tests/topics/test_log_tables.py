@@ -1,4 +1,4 @@
-"""Ranges of a log as tables: row for row what a reader from the beginning gets, wherever the ranges are cut."""
+"""Ranges of a log as tables: for any range, the same rows as a reader from the beginning gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_table_setup import TOPIC, MemorySource, Writing, expected, in_order, landed, losses_in, readings, rooms
+from log_table_setup import TOPIC, LogWriter, MemorySource, expected, in_order, landed, losses_in, readings, rooms
 
 from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import DataLoss, DemandError, UnknownTopic
@@ -24,16 +24,16 @@ COARSE = StreamConfig(demand=Demand(tolerance={"t": 0.5, "time": 5_000}), max_si
 
 
 def written(count: int = 400, publishers: int = 2, seed: int = 0, every: int = 97) -> MemorySource:
-    """A log of one's own, to spoil."""
+    """Return a copy of a log that a test may damage."""
     return _written(count, publishers, seed, every).copy()
 
 
 @cache
 def _written(count: int, publishers: int, seed: int, every: int) -> MemorySource:
-    """Some publishers, a round of key frames now and then, and one that begins another life."""
+    """Some publishers, occasional key frame rounds, and one publisher that restarts."""
     source, schema = MemorySource(), rooms()
     source.register(schema)
-    out = [Writing(source, f"p{n}", schema, seed=seed, config=COARSE) for n in range(publishers)]
+    out = [LogWriter(source, f"p{n}", schema, seed=seed, config=COARSE) for n in range(publishers)]
     for n, event in enumerate(readings(count, seed)):
         writing = out[n % publishers]
         writing.publish(event, float(n))
@@ -41,7 +41,7 @@ def _written(count: int, publishers: int, seed: int, every: int) -> MemorySource
             writing.key_round(float(n))
         if n == count // 2:
             writing.flush()
-            out[n % publishers] = Writing(source, writing.name, schema, seed=seed, incarnation=2, config=COARSE)
+            out[n % publishers] = LogWriter(source, writing.name, schema, seed=seed, incarnation=2, config=COARSE)
     for writing in out:
         writing.flush()
     return source
@@ -52,7 +52,7 @@ def ends_of(source: MemorySource) -> tuple[int, int]:
     return span.first, span.last
 
 
-def test_a_whole_log_is_what_a_reader_from_the_beginning_gets() -> None:
+def test_a_complete_log_has_the_rows_of_a_reader_from_the_beginning() -> None:
     source = written()
     rows = landed(LogTable(source, TOPIC), *ends_of(source))
     assert len(rows) >= 390
@@ -136,9 +136,9 @@ def test_only_requested_columns_are_made() -> None:
     source = written()
     first, last = ends_of(source)
     wanted = ["room", "t", "_topic", "_virtual"]
-    whole = pa.Table.from_batches(LogTable(source, TOPIC).rows(first, last))
+    complete = pa.Table.from_batches(LogTable(source, TOPIC).rows(first, last))
     some = pa.Table.from_batches(LogTable(source, TOPIC, columns=set(wanted)).rows(first, last))
-    assert some.equals(whole.select(wanted))
+    assert some.equals(complete.select(wanted))
 
 
 def test_a_recreated_log_has_no_rows_of_the_deleted_one() -> None:
@@ -174,9 +174,9 @@ def test_a_gap_is_an_error_or_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_unreadable_message_is_an_error_or_logged(caplog: pytest.LogCaptureFixture) -> None:
     source = written(publishers=1)
     first, last = ends_of(source)
-    place = next(n for n, stored in enumerate(source.messages[LOG]) if n > 80 and stored.subject.endswith(".d"))
-    spoilt = source.messages[LOG][place]
-    source.messages[LOG][place] = spoilt._replace(payload=spoilt.payload[:-1] + bytes([spoilt.payload[-1] ^ 0x55]))
+    index = next(n for n, stored in enumerate(source.messages[LOG]) if n > 80 and stored.subject.endswith(".d"))
+    spoilt = source.messages[LOG][index]
+    source.messages[LOG][index] = spoilt._replace(payload=spoilt.payload[:-1] + bytes([spoilt.payload[-1] ^ 0x55]))
     with pytest.raises(DataLoss, match=rf"offset={spoilt.offset}.*option='failOnDataLoss'"):
         landed(LogTable(source, TOPIC), first, last)
     landing = LogTable(source, TOPIC, fail_on_data_loss=False)
@@ -187,10 +187,10 @@ def test_an_unreadable_message_is_an_error_or_logged(caplog: pytest.LogCaptureFi
 def test_messages_after_an_unreadable_one_are_lost_too() -> None:
     source = written(publishers=1, every=10_000)
     log = source.messages[LOG]
-    place = next(n for n, stored in enumerate(log) if n > 20 and stored.subject.endswith(".d"))
-    log[place] = log[place]._replace(payload=b"\x00garbage")
-    with pytest.raises(DataLoss, match=rf"offset={log[place + 2].offset}"):
-        landed(LogTable(source, TOPIC), log[place + 2].offset, log[-1].offset)
+    index = next(n for n, stored in enumerate(log) if n > 20 and stored.subject.endswith(".d"))
+    log[index] = log[index]._replace(payload=b"\x00garbage")
+    with pytest.raises(DataLoss, match=rf"offset={log[index + 2].offset}"):
+        landed(LogTable(source, TOPIC), log[index + 2].offset, log[-1].offset)
 
 
 def test_a_bound_above_the_tolerance_is_reported_with_its_offset() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from log_table_setup import TOPIC, MemorySource, Writing, expected, in_order, landed, losses_in, readings, rooms
+from log_table_setup import TOPIC, LogWriter, MemorySource, expected, in_order, landed, losses_in, readings, rooms
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import StreamDecoder
@@ -25,7 +25,7 @@ def written(count: int = 500) -> MemorySource:
     """A log whose only key frames are those of its beginning."""
     source, schema = MemorySource(), rooms()
     source.register(schema)
-    out = [Writing(source, f"p{n}", schema) for n in range(2)]
+    out = [LogWriter(source, f"p{n}", schema) for n in range(2)]
     for n, event in enumerate(readings(count)):
         out[n % 2].publish(event, n / 100)
     for writing in out:
@@ -33,8 +33,8 @@ def written(count: int = 500) -> MemorySource:
     return source
 
 
-def keep_checkpoint(source: MemorySource, offset: int) -> None:
-    """As a translator does."""
+def store_checkpoint(source: MemorySource, offset: int) -> None:
+    """Store a checkpoint as a translator does."""
     links: dict[str, StreamDecoder] = {}
     time = 0.0
     for stored in source.messages[LOG][:offset]:
@@ -56,7 +56,7 @@ def keep_checkpoint(source: MemorySource, offset: int) -> None:
 def test_a_seek_starts_at_the_nearest_checkpoint() -> None:
     source = written()
     last = source.span(LOG).last
-    keep_checkpoint(source, 150)
+    store_checkpoint(source, 150)
     landing = LogTable(source, TOPIC)
     rows = landed(landing, 161, last)
     assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
@@ -68,10 +68,10 @@ def test_a_seek_starts_at_the_nearest_checkpoint() -> None:
 def test_an_unusable_checkpoint_is_skipped(how: str, caplog: pytest.LogCaptureFixture) -> None:
     source = written()
     last = source.span(LOG).last
-    keep_checkpoint(source, 150)
+    store_checkpoint(source, 150)
     if how == "spoilt":
-        kept = source.kept[CHECKPOINTS]
-        kept.update({key: value[:-1] + b"?" for key, value in kept.items() if key.startswith("part.")})
+        buckets = source.buckets[CHECKPOINTS]
+        buckets.update({key: value[:-1] + b"?" for key, value in buckets.items() if key.startswith("part.")})
     else:
         source.messages[LOG] = [stored._replace(time=stored.time + 1_000) for stored in source.messages[LOG]]
     landing = LogTable(source, TOPIC)
@@ -87,7 +87,7 @@ def test_versions_of_a_schema_make_one_table() -> None:
     new = Schema(TOPIC, wider, version=2)
     source = MemorySource()
     source.register(old, new)
-    before, after = Writing(source, "p0", old), Writing(source, "p0", new, incarnation=2)
+    before, after = LogWriter(source, "p0", old), LogWriter(source, "p0", new, incarnation=2)
     before.publish({"room": "r1", "level": 7}, 0.0)
     before.flush()
     after.publish({"room": "r1", "level": 7.5, "open": True}, 1.0)
@@ -105,7 +105,7 @@ def test_static_facts_are_columns_of_the_table(caplog: pytest.LogCaptureFixture)
     source = MemorySource()
     source.register(schema)
     factoring = Factoring(schema)
-    writing = Writing(source, "p0", factoring.wire_schema)
+    writing = LogWriter(source, "p0", factoring.wire_schema)
     for n, event in enumerate(readings(20)):
         event |= {"make": f"Acme {event['room']}", "height": 2.5}
         on_wire, key, facts = factoring.split(event)
@@ -118,7 +118,7 @@ def test_static_facts_are_columns_of_the_table(caplog: pytest.LogCaptureFixture)
     assert {row["height"] for row in rows} == {2.5}
     assert "facts" not in rows[0]
     assert rows[0]["_bound"]["height"] == 0.0
-    source.kept[FACTS].clear()
+    source.buckets[FACTS].clear()
     with pytest.raises(DataLoss, match="unknown facts"):
         list(LogTable(source, TOPIC).rows(1, source.span(LOG).last))
     landing = LogTable(source, TOPIC, fail_on_data_loss=False)

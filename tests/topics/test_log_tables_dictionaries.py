@@ -27,7 +27,7 @@ NOTES = Schema("notes", [Property("room", "string", "dimension"), Property("said
 
 
 def append(source: MemorySource, topic: str, frames: list[bytes]) -> None:
-    """As an outbox does: what begins a round alone, the rest together."""
+    """Append frames as an outbox does: the start of a key frame round alone, other frames joined."""
     while frames:
         alone = begins_round(frames[0])
         end = 1 if alone else next((n for n, frame in enumerate(frames) if begins_round(frame)), len(frames))
@@ -36,7 +36,7 @@ def append(source: MemorySource, topic: str, frames: list[bytes]) -> None:
         frames = frames[end:]
 
 
-def keep(source: MemorySource, dictionary: Dictionary, under: Dictionary | None = None) -> None:
+def store(source: MemorySource, dictionary: Dictionary, under: Dictionary | None = None) -> None:
     source.put(DICTIONARIES, dictionary_pieces((under or dictionary).hash, pack(dictionary).body))
 
 
@@ -65,21 +65,21 @@ def texts(source: MemorySource, first: int = 1, *, fail: bool = True) -> list[st
 def test_any_range_of_a_packed_log_has_its_rows() -> None:
     source = written()
     for dictionary in SHARED:
-        keep(source, dictionary)
-    whole = texts(source)
-    assert whole == [f"{TEXT}, {n}" for n in range(40)]
+        store(source, dictionary)
+    complete = texts(source)
+    assert complete == [f"{TEXT}, {n}" for n in range(40)]
     for first in (3, 12, 27, 30):
         rest = texts(source, first)
-        assert rest == whole[-len(rest) :]
+        assert rest == complete[-len(rest) :]
         assert rest
 
 
 @pytest.mark.parametrize("lie", [False, True])
 def test_a_missing_dictionary_is_a_named_loss(lie: bool) -> None:
     source = written()
-    keep(source, SHARED[0])
+    store(source, SHARED[0])
     if lie:
-        keep(source, SHARED[0], under=SHARED[1])
+        store(source, SHARED[0], under=SHARED[1])
     with pytest.raises(DataLoss, match="unknown dictionary"):
         texts(source)
     found = texts(source, fail=False)
@@ -90,7 +90,7 @@ def test_a_missing_dictionary_is_a_named_loss(lie: bool) -> None:
 def test_a_log_of_bytes() -> None:
     topic, source = "machine.raw", MemorySource()
     source.register(opaque(topic))
-    keep(source, SHARED[0])
+    store(source, SHARED[0])
     out = StreamEncoder(opaque(topic), QUIET, name="p1")
     append(source, topic, out.start(0.0) + out.use(SHARED[0], 1))
     for n in range(5):

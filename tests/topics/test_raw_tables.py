@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from log_table_setup import TOPIC, MemorySource, Writing, readings, rooms
+from log_table_setup import TOPIC, LogWriter, MemorySource, readings, rooms
 
 from thinwire.errors import DataLoss
 from thinwire.topics.log_tables.offset_range import Range
@@ -17,7 +17,7 @@ LOG = log_of(TOPIC)
 def written() -> MemorySource:
     source = MemorySource(block=50)
     source.register(rooms())
-    out = [Writing(source, name, rooms()) for name in ("p1", "p2")]
+    out = [LogWriter(source, name, rooms()) for name in ("p1", "p2")]
     for n, event in enumerate(readings(300)):
         out[n % 2].publish(event, float(n))
         if n % 90 == 89:
@@ -35,7 +35,7 @@ def rows_of(source: MemorySource, *, fail: bool = True) -> list[dict[str, object
 def test_every_frame_is_a_row_with_its_index() -> None:
     source = written()
     stored = source.messages[LOG]
-    frames = [(one.offset, place, f) for one in stored for place, f in enumerate(split(one.payload))]
+    frames = [(one.offset, index, f) for one in stored for index, f in enumerate(split(one.payload))]
     rows = rows_of(source)
     assert [(row["_offset"], row["_frame"], row["payload"]) for row in rows] == frames
     publishers = {one.offset: one.subject.split(".")[-2] for one in stored}

@@ -25,7 +25,7 @@ STATES = ("heating", "cooling", "off", "an undeclared state of some length")
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    """Look for checkpoints at any distance of key frames."""
+    """Use checkpoints at any distance from key frames."""
     monkeypatch.setattr(seeker, "NEAR", 0)
 
 
@@ -52,7 +52,7 @@ class Story(Building):
         await made.flush()
         return made
 
-    async def go_on(self, events):
+    async def publish_events(self, events):
         chance = self.chance
         for _ in range(events):
             room, name = f"r{chance.randrange(4)}", chance.choice(["p1", "p2"])
@@ -64,10 +64,10 @@ class Story(Building):
             self.log.publish(name, {"room": room, **values}, flush=chance.random() < 0.7)
             if chance.random() < 0.1:
                 self.log.heartbeat(name)
-            self._befall(name)
+            self._disturb(name)
         await self.flush()
 
-    def _befall(self, name):
+    def _disturb(self, name):
         what, publisher = self.chance.random(), self.log.publishers[name]
         if what < 0.02:
             self.log.append(name, publisher.answer(Request(0, 0), self.log.now))
@@ -111,38 +111,38 @@ def plain_deliveries(deliveries):
 
 
 def decode_all(log_decoder, messages):
-    """What each message brings; positions too, where it is a channel's."""
+    """Return the deliveries of each message, with positions for a channel."""
     return [
         (plain_deliveries(log_decoder.receive(stored, stored.time)), getattr(log_decoder, "position", None))
         for stored in messages
     ]
 
 
-async def compare(broker, view, track, make, messages, places):
-    """Readers from some places on against one from the beginning; how each began."""
-    whole, starts = decode_all(make(), messages), []
-    for place in places:
-        sought = await Seeker(broker, track, view.fetch_definition).seek(make(), place)
-        sought.log_decoder.offset = place - 1
-        first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
-        assert decode_all(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.start_text)
+async def compare(broker, view, track, make, messages, offsets):
+    """Compare readers from some offsets with one from the beginning. Return how each seek started."""
+    complete, starts = decode_all(make(), messages), []
+    for offset in offsets:
+        sought = await Seeker(broker, track, view.fetch_definition).seek(make(), offset)
+        sought.log_decoder.offset = offset - 1
+        first = next((n for n, stored in enumerate(messages) if stored.offset >= offset), len(messages))
+        assert decode_all(sought.log_decoder, messages[first:]) == complete[first:], (offset, sought.start_text)
         starts.append(sought.start_text)
     return starts
 
 
-async def check_start_offsets(broker, view, track, checkpoints, messages, places):
+async def check_start_offsets(broker, view, track, checkpoints, messages, offsets):
     """A seek of one publisher starts at a key frame round of the feed, or after a checkpoint in the feed's offsets."""
     possible = {stored.offset for stored in messages if is_key(stored.subject)}
     for checkpoint in checkpoints:
         parts = [part for name, part in checkpoint.parts.items() if name.startswith(track.part_name(""))]
         possible |= {part.channel_offset + 1 for part in parts} if track.class_id else {checkpoint.offset + 1}
-    for place in places:
-        start = await Seeker(broker, track, view.fetch_definition).start_offset("p1", place)
-        assert start == place or start in possible
+    for offset in offsets:
+        start = await Seeker(broker, track, view.fetch_definition).start_offset("p1", offset)
+        assert start == offset or start in possible
 
 
 async def spoil(story, chance):
-    """Checkpoints that are cut, altered, or gone in part."""
+    """Truncate, alter or delete pieces of checkpoints."""
     bucket = await story.broker.bucket(CHECKPOINTS)
     for checkpoint in await story.store.read_all(story.topic):
         for part in checkpoint.parts.values():
@@ -167,7 +167,7 @@ async def _replay(seed, caplog):
             for one in demands:
                 await story.wait_open(one)
             for taken in range(1, 5):
-                await story.go_on(60)
+                await story.publish_events(60)
                 await story.checkpoints(taken)
         view = await TopicMetadata.find(broker, await open_registry(broker), story.topic)
         for one in demands:
@@ -183,21 +183,21 @@ async def _replay(seed, caplog):
                     subjects,
                 )
             )
-        kept = [(track, make, await messages_of(broker, track.log, subjects)) for track, make, subjects in tracks]
-        for harmed in (False, True):
-            if harmed:
+        feeds = [(track, make, await messages_of(broker, track.log, subjects)) for track, make, subjects in tracks]
+        for damaged in (False, True):
+            if damaged:
                 await spoil(story, chance)
-            for track, make, messages in kept:
+            for track, make, messages in feeds:
                 first, last = messages[0].offset, messages[-1].offset
-                places = sorted(chance.sample(range(first + 1, last + 2), 12))
+                offsets = sorted(chance.sample(range(first + 1, last + 2), 12))
                 await check_start_offsets(
-                    broker, view, track, await story.store.read_all(story.topic), messages, places
+                    broker, view, track, await story.store.read_all(story.topic), messages, offsets
                 )
-                starts = await compare(broker, view, track, make, messages, places)
-                assert harmed or any("from the checkpoint" in text for text in starts)
+                starts = await compare(broker, view, track, make, messages, offsets)
+                assert damaged or any("from the checkpoint" in text for text in starts)
         assert "skipped checkpoint" in caplog.text
         await story.store.delete(story.topic)
-        for track, make, messages in kept:
-            places = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
-            starts = await compare(broker, view, track, make, messages, places)
+        for track, make, messages in feeds:
+            offsets = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
+            starts = await compare(broker, view, track, make, messages, offsets)
             assert not any("from the checkpoint" in text for text in starts)

@@ -30,19 +30,19 @@ SCHEMA = Schema(
 @settings(max_examples=60)
 @given(st.lists(events_of(SCHEMA), max_size=6))
 def test_split_and_join_restore_the_event(raw):
-    factoring, known = Factoring(SCHEMA), {}
+    factoring, stored = Factoring(SCHEMA), {}
     for ordinal, event in enumerate(raw, start=1):
         on_wire, key, facts = factoring.split(event)
         if facts is not None:
-            assert key not in known
-            known[key] = decode_facts(key, encode_facts(facts))
+            assert key not in stored
+            stored[key] = decode_facts(key, encode_facts(facts))
         flat = flatten(on_wire, factoring.wire_schema)
         assert flat["facts"] == key
         bound = {"t": 0.5, "time": 0.0, "facts": 0.0}
         received = Event(
             on_wire, bound=bound, source=("x",), ordinal=ordinal, publisher="p", incarnation=2, flags=("t",)
         )
-        joined = factoring.join(received, known.get)
+        joined = factoring.join(received, stored.get)
         before, after = flatten(event, SCHEMA), flatten(joined, SCHEMA)
         assert all(after[name] == before.get(name) for name in after)
         assert all(type(after[name]) is type(before.get(name)) for name in after)
@@ -56,7 +56,7 @@ def test_split_and_join_restore_the_event(raw):
 
 
 def test_static_properties_through_a_stream():
-    factoring, known = Factoring(SCHEMA), {}
+    factoring, stored = Factoring(SCHEMA), {}
     publisher = StreamEncoder(factoring.wire_schema, name="p", now=0.0, compiled=False)
     subscriber = StreamDecoder([factoring.wire_schema], publisher="p", compiled=False)
     frames, sizes, truth = publisher.start(0.0), [], []
@@ -65,15 +65,15 @@ def test_static_properties_through_a_stream():
         truth.append(event | {"class": None, "outdoors": None, "rated": None})
         on_wire, key, facts = factoring.split(event)
         if facts is not None:
-            known[key] = facts
+            stored[key] = facts
         new = publisher.publish(on_wire, float(count))
         sizes.append(sum(map(len, new)))
         frames += new
-    assert len(known) == 1
+    assert len(stored) == 1
     assert sum(sizes[4:]) == 0, "what never changes costs nothing"
     frames += publisher.heartbeat(20.0)
     received = [event for frame in frames for event in subscriber.receive(frame, now=0) if isinstance(event, Event)]
-    assert [dict(factoring.join(event, known.get)) for event in received] == truth
+    assert [dict(factoring.join(event, stored.get)) for event in received] == truth
 
 
 def test_a_schema_without_static_properties_is_unchanged():

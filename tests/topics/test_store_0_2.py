@@ -110,8 +110,8 @@ async def open_store(damaged: int = 0) -> AsyncIterator[OpenedStore]:
             await broker.ensure_log(log, content["subjects"])
             for offset, (subject, payload, stored) in enumerate(content["messages"], 1):
                 clock.stopped_at = stored  # exact: a checkpoint is valid up to the time of its message
-                whole = log != log_of(TOPIC) or offset > damaged
-                await broker.append(log, subject, b64decode(payload) if whole else b"damaged")
+                intact = log != log_of(TOPIC) or offset > damaged
+                await broker.append(log, subject, b64decode(payload) if intact else b"damaged")
         for bucket, entries in load("store")["buckets"].items():
             documents = await broker.bucket(bucket)
             for key, value in entries:

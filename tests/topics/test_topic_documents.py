@@ -17,8 +17,8 @@ from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
 
 ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()
-words = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
-topics = st.lists(words, min_size=1, max_size=4).map(".".join)
+tokens = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
+topics = st.lists(tokens, min_size=1, max_size=4).map(".".join)
 amounts = st.floats(0, 1e9) | st.integers(0, 10**6) | st.just("1%")
 seconds = st.floats(0.001, 1e6)
 settings = st.builds(
@@ -30,30 +30,30 @@ settings = st.builds(
     audit_every=st.integers(0, 1000),
     late_policy=st.sampled_from(["accept", "reject"]),
     mode=st.sampled_from(["predict", "hold"]),
-    predictor=st.sampled_from(["auto", "last", "seasonal"]) | st.dictionaries(words, st.just("linear"), max_size=3),
-    tolerance=st.none() | st.dictionaries(words, amounts, max_size=3),
+    predictor=st.sampled_from(["auto", "last", "seasonal"]) | st.dictionaries(tokens, st.just("linear"), max_size=3),
+    tolerance=st.none() | st.dictionaries(tokens, amounts, max_size=3),
     default_tolerance=st.none() | st.floats(0, 10),
 )
 subscriptions = st.builds(
     SubscriptionDocument,
     topics,
-    words,
-    st.dictionaries(words, amounts, max_size=3),
+    tokens,
+    st.dictionaries(tokens, amounts, max_size=3),
     st.floats(0, 10),
-    exact=st.booleans() | st.lists(words, max_size=3).map(tuple),
-    properties=st.none() | st.lists(words, max_size=3).map(tuple),
-    sources=st.none() | st.dictionaries(words, st.text(max_size=5) | st.integers(), max_size=2),
-    durable=st.none() | words,
+    exact=st.booleans() | st.lists(tokens, max_size=3).map(tuple),
+    properties=st.none() | st.lists(tokens, max_size=3).map(tuple),
+    sources=st.none() | st.dictionaries(tokens, st.text(max_size=5) | st.integers(), max_size=2),
+    durable=st.none() | tokens,
     emit=st.sampled_from(["all", "changes"]),
     since=st.floats(0, 1e10),
 )
-publishers = st.builds(PublisherDocument, topics, words, st.integers(0, 2**63 - 1), st.floats(0, 1e10))
+publishers = st.builds(PublisherDocument, topics, tokens, st.integers(0, 2**63 - 1), st.floats(0, 1e10))
 configs = st.builds(
     ConfigDocument,
     topics,
     st.integers(0, 2**63 - 1),
     st.booleans(),
-    st.builds(Demand, st.dictionaries(words, amounts, max_size=3), st.floats(0, 10)),
+    st.builds(Demand, st.dictionaries(tokens, amounts, max_size=3), st.floats(0, 10)),
     audit_every=st.integers(0, 1000),
 )
 
@@ -79,7 +79,7 @@ def test_configuration_becomes_a_stream_configuration(document):
     assert ConfigDocument.decode(encode(document)) == document
 
 
-@given(st.sampled_from(["schema", "topic", "config", "subscription", "publisher"]), topics, words)
+@given(st.sampled_from(["schema", "topic", "config", "subscription", "publisher"]), topics, tokens)
 def test_keys_are_parsed_into_their_parts(kind, topic, name):
     key = f"{kind}.{topic}" if kind in ("topic", "config") else f"{kind}.{topic}.{name}"
     found = parse_registry_key(key)

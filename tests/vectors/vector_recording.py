@@ -73,8 +73,8 @@ class Example:
         self.schema = Schema(f"vectors.{name}", properties)
         self.config = {"version": 1, "demand": {"predictor": "last"}, **QUIET, **config}
         self.publisher = self.new_publisher(1)
-        known = self.dictionaries.get
-        self.subscriber = StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=known)
+        find_dictionary = self.dictionaries.get
+        self.subscriber = StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=find_dictionary)
         self.steps: list[dict[str, Any]] = []
 
     def new_publisher(self, incarnation: int) -> StreamEncoder:
@@ -116,7 +116,7 @@ class Example:
         given = {name: values[name] for name in values if name in self.schema}
         return self.publisher.publish({"room": room, **given}, now)
 
-    def told_frames(self, ordinal: int, *flags: str, room: str = "11.1", **values: Any) -> list[bytes]:
+    def explicit_frames(self, ordinal: int, *flags: str, room: str = "11.1", **values: Any) -> list[bytes]:
         """Return the frames of an event of a decoder."""
         event = Event({"room": room, **values}, bound={}, source=(room,), ordinal=ordinal, flags=flags)
         return self.publisher.publish(event, 0.0)

@@ -81,29 +81,29 @@ def chunks() -> Example:
     e.publisher.start(0.0)
     for k in range(4):
         e.frames(room=f"{k}", t=20.0 + k)
-    whole = KeyFrame.decode(read(e.publisher.answer(Request(0, 0), 5.0)[0]).body)
+    complete = KeyFrame.decode(read(e.publisher.answer(Request(0, 0), 5.0)[0]).body)
     cells = e.publisher.frame_encoder.stream.cells
-    cells[0] = whole.sequence
+    cells[0] = complete.sequence
     for part, (first, end) in enumerate([(2, 3), (0, 2), (3, 4)]):
-        key = whole._replace(sequence=cells[0], first=first, sources=whole.sources[first:end])
+        key = complete._replace(sequence=cells[0], first=first, sources=complete.sources[first:end])
         raw, chain = seal(FrameKind.KEY, key.encode(), sequence=key.sequence, chain=0, incarnation=1)
         e.hand([raw], f"sources {first} to {end - 1}")
         cells[0], cells[1], cells[3] = key.sequence + 1, chain, 0
         if part < 2:
             e.publish("of a source that is known" if part else "of a source not known yet", room="0", t=30.0 + part)
             e.heartbeat(1.0, "no watermark while a source is unknown")
-            whole = _with_source(whole, e)
+            complete = _with_source(complete, e)
     e.publish("complete", room="3", t=9.0)
     e.heartbeat(2.0)
     return e
 
 
-def _with_source(whole: KeyFrame, e: Example) -> KeyFrame:
+def _with_source(complete: KeyFrame, e: Example) -> KeyFrame:
     """Return the key frame with the current state and scales."""
-    states = tuple(e.publisher.reducer.source_state(row) for row in range(len(whole.sources)))
+    states = tuple(e.publisher.reducer.source_state(row) for row in range(len(complete.sources)))
     levels = e.publisher.frame_encoder.stream.level_bytes()
-    e.publisher.frame_encoder.stream.restart(levels, whole.total_sources)
-    return whole._replace(sources=states, scales=levels)
+    e.publisher.frame_encoder.stream.restart(levels, complete.total_sources)
+    return complete._replace(sources=states, scales=levels)
 
 
 @example
@@ -225,12 +225,12 @@ def upstream() -> Example:
         over={"tolerance": {"t": 0.5, "f": 0.25}}, demand={"predictor": "last", "tolerance": {"t": 0.3, "f": 0.5}},
     )  # fmt: skip
     e.start()
-    e.hand(e.told_frames(7, t=20.0, f=1.0, on=True), "the first event has number 7")
-    e.hand(e.told_frames(8, t=20.3, f=1.5, on=True))
-    e.hand(e.told_frames(9, t=20.4, f=1.5, on=True))
-    e.hand(e.told_frames(10, t=50.2, f=1.5, on=True), "beyond the range, but the truth may not be: no exception")
-    e.hand(e.told_frames(11, "t", t=50.3, f=1.5, on=True), "the truth is: told exactly, flagged")
-    e.hand(e.told_frames(12, t=50.3, f=1.5, on=True))
+    e.hand(e.explicit_frames(7, t=20.0, f=1.0, on=True), "the first event has number 7")
+    e.hand(e.explicit_frames(8, t=20.3, f=1.5, on=True))
+    e.hand(e.explicit_frames(9, t=20.4, f=1.5, on=True))
+    e.hand(e.explicit_frames(10, t=50.2, f=1.5, on=True), "beyond the range, but the truth may not be: no exception")
+    e.hand(e.explicit_frames(11, "t", t=50.3, f=1.5, on=True), "the truth is: told exactly, flagged")
+    e.hand(e.explicit_frames(12, t=50.3, f=1.5, on=True))
     e.hand(e.publisher.heartbeat(9.0, watermark=4.5))
     e.hand(e.publisher.audit(("11.1",), {"t": 500, "f": 1.25, "on": True}), "an audit passed on")
     return e

@@ -1,4 +1,4 @@
-"""A reader of the wire in a few pages, written from docs/wire.md alone: it shares no line with thinwire.
+"""A decoder written from docs/wire.md alone: it shares no line with thinwire.
 
 It turns messages into events and watermarks, and waits for a key frame after anything it did not expect. Left out: the
 lanes GEO, ARRAY and OPAQUE (but for payloads), JSON frames, recognising duplicates, bounds, flags, reports of loss, and
@@ -86,8 +86,8 @@ class Slot:
         self.mode = self.offset = self.coefficients = 0
         self.trend, self.season = None, []
         if p["lane"] in ("float", "text"):
-            told = columns.exact()
-            self.x1 = pattern_of(told) if isinstance(told, float) else told
+            first = columns.exact()
+            self.x1 = pattern_of(first) if isinstance(first, float) else first
             return
         head = columns.take(1)[0]
         self.mode = head & 0x1F
@@ -112,16 +112,16 @@ class Slot:
         before = self.season[n % len(self.season)] if self.mode & 15 == SEASONAL else None
         return self.x1 if self.x1 is None or before is None else before
 
-    def settle(self, x, n):
+    def observe(self, x, n):
         if self.x1 is None:
             self.offset, self.trend = 0, None
         elif self.mode & 15 == TREND:
-            self.learn(clamp(x - self.x1, 1 << 38) * 256, self.coefficients & 511, self.coefficients >> 9 & 511)
+            self.smooth(clamp(x - self.x1, 1 << 38) * 256, self.coefficients & 511, self.coefficients >> 9 & 511)
         self.x2, self.x1 = x if self.x1 is None else self.x1, x
         if self.season:
             self.season[n % len(self.season)] = x
 
-    def learn(self, moved, alpha, beta):
+    def smooth(self, moved, alpha, beta):
         if self.trend is None:
             self.offset, self.trend = 0, moved if beta else 0
         else:
@@ -129,15 +129,15 @@ class Slot:
             self.offset = ((missed * alpha) >> 8) - missed
             self.trend = clamp(self.trend + ((missed * beta) >> 8), 1 << 46)
 
-    def settle_exact(self, p, exact, n):
+    def observe_exact(self, p, exact, n):
         if exact is None or p["lane"] == "text":
             self.x1 = exact
         elif p["lane"] == "float":
             self.x1 = pattern_of(exact)
         elif not isinstance(exact, str):
-            self.settle(clamp(exact if isinstance(exact, int) else round(Fraction(exact) / p["unit"]), M), n)
+            self.observe(clamp(exact if isinstance(exact, int) else round(Fraction(exact) / p["unit"]), M), n)
         elif self.x1 is not None:
-            self.settle(self.expected(n), n)
+            self.observe(self.expected(n), n)
 
 
 def shown(p, x):
@@ -155,17 +155,17 @@ def shown(p, x):
 
 
 class Shared:
-    """A dictionary as the store has it, and what was packed with it."""
+    """A stored dictionary, which unpacks bodies packed with it."""
 
-    def __init__(self, told):
-        told = Bytes(told)
-        version, self.codec, _level, facts = told.take(4)
+    def __init__(self, stored):
+        stored = Bytes(stored)
+        version, self.codec, _level, facts = stored.take(4)
         assert version == 1
-        self.largest = told.varint()
-        named, _parent = bytes((self.codec,)) + told.data[4 : told.at], told.blob()
+        self.largest = stored.varint()
+        named, _parent = bytes((self.codec,)) + stored.data[4 : stored.at], stored.blob()
         if facts:
-            _trained_on = told.varint(), told.varint(), told.take(8)
-        self.content = told.blob()
+            _trained_on = stored.varint(), stored.varint(), stored.take(8)
+        self.content = stored.blob()
         self.hash = hashlib.blake2b(named + self.content, digest_size=16, person=b"thinwire-dict-1").digest()
 
     def unpack(self, body):
@@ -183,13 +183,13 @@ class Shared:
         window = min(max((max(self.largest, 1) - 1).bit_length(), 10), 23)
         opening = bytes((0, window - 10 << 3)) + (len(body) << 3 | 5).to_bytes(3, "little")
         frame = b"\0" + body[1:] if body[0] == 0x1D else opening + body
-        known = zstandard.ZstdCompressionDict(self.content)
-        reader = zstandard.ZstdDecompressor(dict_data=known, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
+        content = zstandard.ZstdCompressionDict(self.content)
+        reader = zstandard.ZstdDecompressor(dict_data=content, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
         return reader.decompress(frame, max_output_size=1 << 20)
 
 
 class Decoder:
-    """Messages of one publisher in; `("event", values, source, ordinal, virtual)`, `("watermark", seconds)` out."""
+    """Decodes messages of one publisher to `("event", values, source, ordinal, virtual)`, `("watermark", seconds)`."""
 
     def __init__(self, schema, dictionaries=()):
         self.shared = {shared.hash: shared for shared in map(Shared, dictionaries)}
@@ -246,21 +246,21 @@ class Decoder:
     def key(self, body, wide, chain):
         assert body.take(1) == b"\x01"
         assert zlib.crc32(body.data[:-4]) == int.from_bytes(body.data[-4:], "big")
-        place, configuration = (body.varint(), body.varint()), body.varint()
-        if place < (self.incarnation, self.sequence):
+        position, configuration = (body.varint(), body.varint()), body.varint()
+        if position < (self.incarnation, self.sequence):
             return
-        known_by, scales = (configuration, body.take(8), body.blob()), body.blob()
-        assert known_by[1] == self.fingerprint
-        if self.lost or (*place, known_by) != (self.incarnation, self.sequence, self.known_by):
+        settings, scales = (configuration, body.take(8), body.blob()), body.blob()
+        assert settings[1] == self.fingerprint
+        if self.lost or (*position, settings) != (self.incarnation, self.sequence, self.settings):
             self.sources = {}
-        self.incarnation, self.sequence = place[0], place[1] + 1
-        self.chain, self.wide, self.known_by, self.lost, self.bound = chain, wide, known_by, False, {}
+        self.incarnation, self.sequence = position[0], position[1] + 1
+        self.chain, self.wide, self.settings, self.lost, self.bound = chain, wide, settings, False, {}
         self.total, alias, self.last = body.varint(), body.varint(), 0
-        self.start(Bytes(known_by[2]), scales)
+        self.start(Bytes(settings[2]), scales)
         while body.at < len(body.data) - 4:
             source = [tuple(json.loads(body.blob())), body.varint(), self.slots(body.blob())]
             if alias in self.sources:
-                self.pass_over(alias, source[1] - self.sources[alias][1])
+                self.suppress(alias, source[1] - self.sources[alias][1])
             else:
                 self.sources[alias] = source
                 if self.delivered.get((self.incarnation, source[0]), 0) < source[1] and not self.opaque:
@@ -272,7 +272,7 @@ class Decoder:
         levels = [(1 << n) // 2 + ((h << n) // 4 if n > 1 else 0) if n else 0 for n, h in halves]
         self.scales = dict(zip(["alias", "skip", *range(len(self.wire))], levels, strict=True))
         self.tables = {i: [] for i, p in enumerate(self.wire) if p["lane"] == "text"}
-        self.told = dict.fromkeys(self.tables, 0)
+        self.text_counts = dict.fromkeys(self.tables, 0)
         flags, _min_interval, self.tolerances = rules.varint(), rules.varint(), {}
         assert flags < 8
         for i, p in enumerate(self.wire):
@@ -297,14 +297,14 @@ class Decoder:
         self.delivered[self.incarnation, dimensions] = ordinal
         self.out.append(("event", values, list(dimensions), ordinal, virtual))
 
-    def advance(self, alias, told=()):
+    def advance(self, alias, sent=()):
         source = self.sources[alias]
         source[1] = n = source[1] + 1
         for i, slot in enumerate(source[2]):
-            if i not in told and slot.x1 is not None and (slot.mode & 15 or slot.season):
-                slot.settle(slot.expected(n), n)
+            if i not in sent and slot.x1 is not None and (slot.mode & 15 or slot.season):
+                slot.observe(slot.expected(n), n)
 
-    def pass_over(self, alias, skip):
+    def suppress(self, alias, skip):
         for _ in range(skip if alias in self.sources else 0):
             self.advance(alias)
             self.deliver(alias, virtual=True)
@@ -323,8 +323,8 @@ class Decoder:
             elif i in self.tables:
                 codes[i] = self.text(body, i, codes[i])
         if alias in self.sources:
-            self.pass_over(alias, skip)
-            self.tell(self.sources[alias][2], self.sources[alias][1] + 1, codes, exacts)
+            self.suppress(alias, skip)
+            self.apply(self.sources[alias][2], self.sources[alias][1] + 1, codes, exacts)
             self.advance(alias, mask)
             self.deliver(alias, exacts.items())
 
@@ -337,24 +337,24 @@ class Decoder:
     def text(self, body, i, code):
         if code:
             return [*self.wire[i].get("members", ()), *self.tables[i]][code - 1]
-        size, place = body.varint(), self.told[i] % 256
+        size, position = body.varint(), self.text_counts[i] % 256
         text = (zlib.decompress(body.take(size // 2), -15) if size % 2 else body.take(size // 2)).decode()
         if len(text) <= 1024:
-            self.tables[i][place : place + 1] = [text]
-            self.told[i] += 1
+            self.tables[i][position : position + 1] = [text]
+            self.text_counts[i] += 1
         return text
 
-    def tell(self, slots, n, codes, exacts):
+    def apply(self, slots, n, codes, exacts):
         for i, code in codes.items():
             if i in self.tolerances:
                 tolerance, half, _band = self.tolerances[i]
                 half = 0 if slots[i].mode & FINE else half
                 residual = tolerance + 1 + half + code // 2 * (2 * half + 1)
-                slots[i].settle(slots[i].expected(n) + (-residual if code % 2 else residual), n)
+                slots[i].observe(slots[i].expected(n) + (-residual if code % 2 else residual), n)
             else:
                 slots[i].x1 = code if i in self.tables else slots[i].x1 ^ code
         for i, exact in exacts.items():
-            slots[i].settle_exact(self.wire[i], exact, n)
+            slots[i].observe_exact(self.wire[i], exact, n)
 
     def introduce(self, kind, body):
         alias, self.total, exacts = self.total, self.total + 1, []
@@ -364,9 +364,9 @@ class Decoder:
         self.deliver(alias, exacts)
 
     def switch(self, kind, body):
-        """And audits, which begin in the same way and change nothing."""
+        """Apply a switch frame. An audit frame begins in the same way and changes nothing."""
         alias, skip = body.varint(), body.varint()
-        self.pass_over(alias, skip)
+        self.suppress(alias, skip)
         while kind == 6 and alias in self.sources and body.more():
             slot = self.sources[alias][2][self.slotted[body.varint()]]
             slot.mode, slot.coefficients, slot.offset, slot.trend = body.varint(), body.varint(), 0, body.signed()
@@ -378,7 +378,7 @@ class Decoder:
         while body.more() and not self.lost:
             first, count, skip = alias + body.varint(), body.varint(), body.varint()
             alias = first + count
-            for known in range(first, alias):
-                self.pass_over(known, skip)
+            for source in range(first, alias):
+                self.suppress(source, skip)
         if not self.lost and len(self.sources) == self.total:
             self.out.append(("watermark", watermark / 1000))

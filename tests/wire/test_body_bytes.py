@@ -14,14 +14,14 @@ from thinwire.wire import varint
 from thinwire.wire.exact_value import MAX_EXACT
 
 residuals = st.integers(0, 2**64 - 1)
-places = st.lists(st.integers(0, MAX_ARRAY - 1), min_size=1, max_size=6, unique=True).map(sorted)
-patches = places.flatmap(lambda found: st.tuples(*(st.tuples(st.just(at), residuals) for at in found)).map(list))
-whole = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6)
-arrays = st.tuples(st.just(False), patches) | st.tuples(st.just(True), whole)
+indexes = st.lists(st.integers(0, MAX_ARRAY - 1), min_size=1, max_size=6, unique=True).map(sorted)
+patches = indexes.flatmap(lambda found: st.tuples(*(st.tuples(st.just(at), residuals) for at in found)).map(list))
+complete = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6)
+arrays = st.tuples(st.just(False), patches) | st.tuples(st.just(True), complete)
 
 
 @given(texts | texts.map(lambda text: text * 30), st.binary(max_size=3))
-def test_a_text_comes_back_and_repetition_is_cheap(text, after):
+def test_a_text_round_trips_and_repetition_is_cheap(text, after):
     written = tails.write_text(text)
     assert tails.read_text(written + after, 0) == (text, len(written))
     plain = text.encode()
@@ -29,13 +29,13 @@ def test_a_text_comes_back_and_repetition_is_cheap(text, after):
 
 
 @given(arrays, st.binary(max_size=3))
-def test_an_array_comes_back(code, after):
+def test_an_array_round_trips(code, after):
     written = tails.write_array(code)
     assert tails.read_array(written + after, 0) == (code, len(written))
 
 
 @given(arrays)
-def test_an_array_cut_off_is_refused(code):
+def test_a_truncated_array_is_rejected(code):
     written = tails.write_array(code)
     for end in range(len(written)):
         with pytest.raises(CorruptFrame):
@@ -43,7 +43,7 @@ def test_an_array_cut_off_is_refused(code):
 
 
 @given(st.binary(max_size=30))
-def test_garbage_is_a_part_or_corrupt(data):
+def test_any_bytes_are_a_valid_part_or_corrupt(data):
     for read in (tails.read_text, tails.read_array):
         try:
             _, end = read(data, 0)
@@ -59,7 +59,7 @@ def test_a_text_has_limits():
             tails.read_text(data, 0)
 
 
-def test_an_array_has_a_limit_that_is_checked_before_it_is_read():
+def test_the_length_of_an_array_is_checked_before_it_is_read():
     data = varint.write(MAX_ARRAY + 1) + bytes(2 * MAX_ARRAY + 2)
     with pytest.raises(CorruptFrame) as caught:
         tails.read_array(data, 0)

@@ -1,4 +1,4 @@
-"""The compact format: writer and reader move the same state in the same way, whatever travels."""
+"""The compact format: writer and reader update the same state in the same way for any content."""
 
 import copy
 
@@ -24,8 +24,8 @@ KINDS = {
     EncodingKind.OPAQUE: "opaque",
 }
 residuals = st.integers(0, 40) | st.integers(0, 2**63 - 1)
-places = st.lists(st.integers(0, 300), min_size=1, max_size=4, unique=True).map(sorted)
-patches = places.flatmap(lambda found: st.tuples(*(st.tuples(st.just(place), residuals) for place in found)).map(list))
+positions = st.lists(st.integers(0, 300), min_size=1, max_size=4, unique=True).map(sorted)
+patches = positions.flatmap(lambda found: st.tuples(*(st.tuples(st.just(at), residuals) for at in found)).map(list))
 CODES = {
     EncodingKind.FLAG: st.none(),
     EncodingKind.TICK: residuals,
@@ -54,9 +54,9 @@ def links_of(lanes, sources):
 
 
 def same(writer, reader):
-    told = [table and (table._ring, table._next, table._indexes) for table in writer.tables]
-    heard = [table and (table._ring, table._next, table._indexes) for table in reader.tables]
-    return writer.cells == reader.cells and told == heard
+    sent = [table and (table._ring, table._next, table._indexes) for table in writer.tables]
+    received = [table and (table._ring, table._next, table._indexes) for table in reader.tables]
+    return writer.cells == reader.cells and sent == received
 
 
 @st.composite
@@ -72,7 +72,7 @@ lane_sets = st.lists(st.sampled_from(EncodingKind), min_size=1, max_size=20)
 
 @given(lane_sets, st.integers(1, 4), st.data())
 @settings(max_examples=60)
-def test_both_ends_stay_in_lock_step(lanes, sources, data):
+def test_both_ends_have_the_same_state(lanes, sources, data):
     writer, reader = links_of(lanes, sources)
     for _ in range(data.draw(st.integers(1, 6))):
         partial = data.draw(partials(lanes, sources))
@@ -93,7 +93,7 @@ def _restart(writer, reader, sources):
 
 @given(lane_sets, st.integers(1, 4), st.data())
 @settings(max_examples=60)
-def test_a_body_cut_off_or_longer_is_refused(lanes, sources, data):
+def test_a_truncated_or_extended_body_is_rejected(lanes, sources, data):
     writer, reader = links_of(lanes, sources)
     partial = data.draw(partials(lanes, sources))
     body = compact.encode(partial, writer)
@@ -103,7 +103,7 @@ def test_a_body_cut_off_or_longer_is_refused(lanes, sources, data):
 
 
 @given(lane_sets, st.integers(1, 1_000), st.binary(max_size=60), st.booleans())
-def test_garbage_is_a_partial_or_corrupt(lanes, sources, body, exceptional):
+def test_any_bytes_are_a_partial_event_or_corrupt(lanes, sources, body, exceptional):
     reader = links_of(lanes, sources)[1]
     try:
         partial = compact.decode(body, exceptional, reader)
@@ -130,13 +130,13 @@ def test_codes_are_written_in_the_width_of_their_field():
     assert writer.cells[FIRST] in range(16 * 990, 16 * 1_000 + 1)
 
 
-def test_a_text_is_told_once_and_told_twice_is_refused():
+def test_a_text_sent_twice_in_full_is_rejected():
     writer, reader = links_of([EncodingKind.TEXT], sources=1)
-    told = PartialEvent(0, 0, 1, 0, ["a fault"])
-    first, second = (compact.encode(told, writer) for _ in range(2))
+    sent = PartialEvent(0, 0, 1, 0, ["a fault"])
+    first, second = (compact.encode(sent, writer) for _ in range(2))
     assert b"a fault" in first
     assert len(second) == 1
-    assert compact.decode(first, False, reader) == compact.decode(second, False, reader) == told
+    assert compact.decode(first, False, reader) == compact.decode(second, False, reader) == sent
     _, reader = links_of([EncodingKind.TEXT], sources=1)
     compact.decode(first, False, reader)
     reader.cells[FIRST] = 0
@@ -145,12 +145,12 @@ def test_a_text_is_told_once_and_told_twice_is_refused():
 
 
 @pytest.mark.parametrize("bit", range(6))
-def test_padding_that_is_not_zero_is_refused(bit):
+def test_nonzero_padding_is_rejected(bit):
     with pytest.raises(CorruptFrame, match="padding"):
         compact.decode(bytes((0b1_1_000000 | 1 << bit,)), False, links_of([EncodingKind.FLAG], sources=1)[1])
 
 
-def test_an_alias_of_no_source_is_refused():
+def test_an_alias_without_a_source_is_rejected():
     writer, reader = links_of([EncodingKind.FLAG], sources=5)
     reader.sources = 4
     with pytest.raises(CorruptFrame, match="alias") as caught:
@@ -159,7 +159,7 @@ def test_an_alias_of_no_source_is_refused():
 
 
 @pytest.mark.parametrize("levels", [b"", bytes(2), bytes(4), bytes((0, 0, 90))])
-def test_scales_of_another_schema_or_beyond_their_limit_are_refused(levels):
+def test_scales_of_another_schema_or_above_their_limit_are_rejected(levels):
     _, reader = links_of([EncodingKind.TICK], sources=1)
     with pytest.raises(CorruptFrame, match="scales"):
         reader.restart(levels, 1)

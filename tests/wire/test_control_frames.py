@@ -1,4 +1,4 @@
-"""Key frames, heartbeats, switches and requests: what goes in comes out, and nothing else does."""
+"""Key frames, heartbeats, switches and requests: they round trip, and anything else is rejected."""
 
 from zlib import crc32
 
@@ -47,28 +47,28 @@ def heartbeats(draw):
 
 
 @given(key_frames())
-def test_a_key_frame_comes_back(key):
+def test_a_key_frame_round_trips(key):
     assert KeyFrame.decode(key.encode()) == key
 
 
 @given(key_frames(), st.data())
-def test_a_key_frame_with_any_bit_altered_is_refused(key, data):
+def test_a_key_frame_with_any_altered_bit_is_rejected(key, data):
     body = bytearray(key.encode())
-    place = data.draw(st.integers(0, len(body) - 1))
-    body[place] ^= 1 << data.draw(st.integers(0, 7))
+    index = data.draw(st.integers(0, len(body) - 1))
+    body[index] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises((CorruptFrame, UnsupportedVersion)):
         KeyFrame.decode(bytes(body))
 
 
 @given(key_frames(), st.integers(0, 255).filter(lambda version: version != WIRE_VERSION))
-def test_another_version_is_refused_by_name(key, version):
+def test_another_version_is_rejected_by_name(key, version):
     with pytest.raises(UnsupportedVersion, match=f"version={version}, supported=\\[1\\]") as caught:
         KeyFrame.decode(bytes((version,)) + key.encode()[1:])
     assert caught.value.version == version
     assert caught.value.supported == [WIRE_VERSION]
 
 
-def test_sources_beyond_their_number_are_refused():
+def test_sources_above_their_number_are_rejected():
     key = KeyFrame(1, 0, 1, bytes(8), b"", b"", 3, 2, (SourceState(b"[]", 1, b""),))
     assert KeyFrame.decode(key.encode()).first == 2
     with pytest.raises(CorruptFrame, match="more sources than the total"):
@@ -80,38 +80,38 @@ def test_sources_beyond_their_number_are_refused():
 
 
 @given(heartbeats())
-def test_a_heartbeat_comes_back(beat):
+def test_a_heartbeat_round_trips(beat):
     assert Heartbeat.decode(beat[0].encode(), sources=beat[1]) == beat[0]
 
 
 @given(heartbeats().filter(lambda beat: beat[1]))
-def test_a_heartbeat_about_no_source_is_refused(beat):
+def test_a_heartbeat_for_an_invalid_source_is_rejected(beat):
     with pytest.raises(CorruptFrame, match="invalid run of suppressed events"):
         Heartbeat.decode(beat[0].encode(), sources=beat[1] - 1)
 
 
 @pytest.mark.parametrize("silence", [(0, 0, 1), (0, 1, 0), (0, 1, MAX_SKIP + 1), (0, 5, MAX_SKIP)])
-def test_a_silence_about_nothing_or_too_much_is_refused(silence):
+def test_an_empty_or_too_long_suppressed_run_is_rejected(run):
     with pytest.raises(CorruptFrame):
-        Heartbeat.decode(b"\x00\x00" + b"".join(varint.write(n) for n in silence), sources=9)
+        Heartbeat.decode(b"\x00\x00" + b"".join(varint.write(n) for n in run), sources=9)
 
 
 @given(
     st.builds(Switch, numbers, numbers, st.lists(st.builds(PredictorChange, small, small, numbers, signed)).map(tuple))
 )
-def test_a_switch_comes_back(switch):
+def test_a_switch_round_trips(switch):
     assert Switch.decode(switch.encode()) == switch
 
 
 @given(st.builds(Request, numbers, numbers), st.binary(min_size=1, max_size=2))
-def test_a_request_comes_back_and_nothing_follows_it(request, more):
+def test_a_request_round_trips_and_allows_no_trailing_bytes(request, more):
     assert Request.decode(request.encode()) == request
     with pytest.raises(CorruptFrame):
         Request.decode(request.encode() + more)
 
 
 @given(st.binary(max_size=60))
-def test_garbage_raises_nothing_but_the_errors_for_it(body):
+def test_any_bytes_raise_only_documented_errors(body):
     for decode in (KeyFrame.decode, Switch.decode, Request.decode, lambda b: Heartbeat.decode(b, 1 << 20)):
         try:
             decode(body)
@@ -120,7 +120,7 @@ def test_garbage_raises_nothing_but_the_errors_for_it(body):
 
 
 @given(st.binary(max_size=60))
-def test_a_key_frame_of_garbage_with_a_good_checksum_is_still_only_corrupt(body):
+def test_an_invalid_key_frame_with_a_valid_checksum_is_corrupt(body):
     key = KeyFrame(1, 2, 3, bytes(8), b"", b"", 0, 0, ()).encode()
     sealed = key[:-5] + body
     try:
@@ -129,5 +129,5 @@ def test_a_key_frame_of_garbage_with_a_good_checksum_is_still_only_corrupt(body)
         return
 
 
-def test_only_the_kinds_of_this_version_are_known():
+def test_only_the_frame_kinds_of_this_version_are_known():
     assert [kind for kind in range(16) if is_known(kind)] == sorted(FrameKind)

@@ -18,7 +18,7 @@ values = leaves | st.lists(leaves | st.lists(leaves | st.lists(leaves, max_size=
 
 
 @given(values, st.binary(max_size=3), st.binary(max_size=3))
-def test_a_value_comes_back_with_its_type(value, before, after):
+def test_a_value_round_trips_with_its_type(value, before, after):
     written = exact.encode(value)
     read, end = exact.decode(before + written + after, len(before))
     assert (read, end) == (value, len(before) + len(written))
@@ -26,7 +26,7 @@ def test_a_value_comes_back_with_its_type(value, before, after):
 
 
 @given(values)
-def test_a_value_cut_off_is_refused(value):
+def test_a_truncated_value_is_rejected(value):
     written = exact.encode(value)
     for end in range(len(written)):
         with pytest.raises(CorruptFrame):
@@ -34,7 +34,7 @@ def test_a_value_cut_off_is_refused(value):
 
 
 @given(st.binary(max_size=30))
-def test_garbage_is_a_value_or_corrupt(data):
+def test_any_bytes_are_a_value_or_corrupt(data):
     try:
         value, end = exact.decode(data, 0)
     except CorruptFrame:
@@ -43,12 +43,12 @@ def test_garbage_is_a_value_or_corrupt(data):
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_no_number_is_refused(number):
+def test_invalid_numbers_are_rejected(number):
     with pytest.raises(CorruptFrame, match="not finite"):
         exact.decode(b"\x02" + struct.pack(">d", number), 0)
 
 
-def test_lists_have_a_depth_and_texts_a_length():
+def test_depth_of_lists_and_length_of_texts_are_limited():
     assert exact.decode(exact.encode([[[1]]]), 0)[0] == [[[1]]]
     with pytest.raises(CorruptFrame, match="unknown tag"):
         exact.decode(exact.encode([[[[1]]]]), 0)

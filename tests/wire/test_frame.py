@@ -18,7 +18,7 @@ inner = st.binary(min_size=1, max_size=20).filter(lambda frame: frame[0] & 15 !=
 
 
 @given(kinds, bodies, sequences, chains, st.integers(0, 2**32), st.booleans(), st.booleans())
-def test_a_frame_comes_back(kind, body, sequence, chain, incarnation, wide, packed):
+def test_a_frame_round_trips(kind, body, sequence, chain, incarnation, wide, packed):
     sent = zlib.compress(body, wbits=-15) if packed else body
     slot = 0 if packed else None
     raw, after = seal(kind, sent, sequence=sequence, chain=chain, incarnation=incarnation, wide=wide, slot=slot)
@@ -44,14 +44,14 @@ def test_the_check_is_the_crc_of_all_frames_without_their_checks(frames, wide):
 @given(bodies, chains, st.data())
 def test_an_altered_bit_changes_the_running_check(body, chain, data):
     raw, after = seal(FrameKind.DATA, body, sequence=7, chain=chain)
-    place = data.draw(st.sampled_from([at for at in range(len(raw)) if at != 2]))
-    flipped = raw[place] ^ 1 << data.draw(st.integers(0, 3 if place == 0 else 7))
-    altered = read(raw[:place] + bytes((flipped,)) + raw[place + 1 :])
+    index = data.draw(st.sampled_from([at for at in range(len(raw)) if at != 2]))
+    flipped = raw[index] ^ 1 << data.draw(st.integers(0, 3 if index == 0 else 7))
+    altered = read(raw[:index] + bytes((flipped,)) + raw[index + 1 :])
     assert altered.chain_after(chain) != after
 
 
 @given(st.binary(max_size=40))
-def test_garbage_is_a_frame_or_one_of_two_errors(raw):
+def test_any_bytes_are_a_frame_or_one_of_two_errors(raw):
     try:
         frame = read(raw)
     except (CorruptFrame, UnknownDictionary):
@@ -60,12 +60,12 @@ def test_garbage_is_a_frame_or_one_of_two_errors(raw):
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x01", b"\x01\x00", b"\x11\x00\x00", b"\x21\x00\x00", b"\x31\x00\x00\x00"])
-def test_half_a_header_is_refused(raw):
+def test_a_truncated_header_is_rejected(raw):
     with pytest.raises(CorruptFrame):
         read(raw)
 
 
-def test_a_frame_above_its_limit_is_refused():
+def test_a_frame_above_its_limit_is_rejected():
     with pytest.raises(CorruptFrame) as caught:
         read(bytes(MAX_FRAME + 1))
     assert (caught.value.length, caught.value.limit) == (MAX_FRAME + 1, MAX_FRAME)
@@ -81,13 +81,13 @@ def test_an_unknown_dictionary_is_named(slot):
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=9).map(lambda part: part * 40))
-def test_packing_comes_back_and_never_costs(body):
+def test_packing_round_trips_and_never_increases_the_size(body):
     packed, slot = pack(body)
     assert len(packed) + (slot is not None) <= len(body)
     assert (packed if slot is None else inflate(packed, len(body))) == body
 
 
-def test_a_bomb_is_stopped_at_the_limit():
+def test_a_decompression_bomb_is_stopped_at_the_limit():
     bomb = zlib.compress(bytes(MAX_FRAME + 1), 9, wbits=-15)
     assert len(bomb) < 2_000
     with pytest.raises(CorruptFrame, match="limit"):
@@ -96,18 +96,18 @@ def test_a_bomb_is_stopped_at_the_limit():
 
 
 @pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b + b"\0", lambda b: b"\xff" + b])
-def test_a_deflated_part_cut_off_padded_or_broken_is_refused(change):
+def test_a_truncated_padded_or_broken_deflated_part_is_rejected(change):
     with pytest.raises(CorruptFrame):
         inflate(change(zlib.compress(b"a body of some length", wbits=-15)), 100)
 
 
 @given(st.lists(inner, max_size=6))
-def test_a_batch_comes_back(frames):
+def test_a_batch_round_trips(frames):
     assert split(join(frames)) == frames
 
 
 @given(st.binary(max_size=30) | st.binary(max_size=30).map(lambda rest: b"\x09" + rest))
-def test_a_message_is_what_its_frames_say_or_corrupt(message):
+def test_a_message_equals_its_joined_frames_or_is_corrupt(message):
     try:
         frames = split(message)
     except CorruptFrame:
@@ -120,7 +120,7 @@ def test_a_message_is_what_its_frames_say_or_corrupt(message):
 
 
 @pytest.mark.parametrize("message", [b"\x09\x00", b"\x09\x02\x01", b"\x09\x01\x09", b"\x09\x03\x01\x00", b"\x09\x80"])
-def test_a_batch_with_an_empty_nested_or_half_frame_is_refused(message):
+def test_a_batch_with_an_empty_nested_or_truncated_frame_is_rejected(message):
     with pytest.raises(CorruptFrame):
         split(message)
 

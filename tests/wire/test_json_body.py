@@ -1,4 +1,4 @@
-"""The JSON format: readable, and exact all the same."""
+"""The JSON format: readable and exact."""
 
 import json
 from datetime import UTC, datetime
@@ -27,15 +27,15 @@ def schema_of(listed):
 
 
 @given(names, st.integers(0, 99), st.integers(0, 99), st.data())
-def test_any_values_come_back(listed, source, skip, data):
+def test_any_values_round_trip(listed, source, skip, data):
     schema = schema_of(listed)
-    told = data.draw(st.dictionaries(st.integers(0, len(listed) - 1), values))
-    body = JsonFormat(schema).encode(source, skip, told)
-    assert JsonFormat(schema).decode(body, sources=100) == ExplicitValues(source, skip, told)
+    explicit = data.draw(st.dictionaries(st.integers(0, len(listed) - 1), values))
+    body = JsonFormat(schema).encode(source, skip, explicit)
+    assert JsonFormat(schema).decode(body, sources=100) == ExplicitValues(source, skip, explicit)
     assert isinstance(json.loads(body), dict)
 
 
-def test_it_is_as_readable_as_it_says():
+def test_the_body_is_readable_json():
     schema = Schema("rooms", [Property("time", "timestamp", form="iso:T0"), Property("t", "number", step="0.1")])
     body = JsonFormat(schema).encode(3, 0, {0: "2018-01-23T11:20:17", 1: 10.1})
     assert body == b'{"@":[3,0],"time":"2018-01-23T11:20:17","t":10.1}'
@@ -69,6 +69,6 @@ def test_anything_else_is_corrupt(body):
 
 
 @given(st.binary(max_size=40) | texts.map(str.encode))
-def test_garbage_is_corrupt(body):
+def test_any_other_bytes_are_corrupt(body):
     with pytest.raises(CorruptFrame):
         JsonFormat(schema_of(["t"])).decode(body, sources=1)

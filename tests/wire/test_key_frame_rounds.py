@@ -1,4 +1,4 @@
-"""The position of a key frame in its round, without a reader."""
+"""The position of a key frame in its round, read without a decoder."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_a_publisher_without_sources_has_a_round_of_one():
     assert key.is_last
 
 
-def test_the_chunks_of_a_round_tell_where_they_stand():
+def test_the_chunks_of_a_round_state_their_position():
     writer = publisher()
     writer.start(0)
     others = [frame for room in "abcdef" for frame in writer.publish({"room": room, "note": room * 30_000}, 0)]
@@ -38,7 +38,7 @@ def test_the_chunks_of_a_round_tell_where_they_stand():
     assert not any(begins_round(frame) or read_key_frame(frame) for frame in (*others, b""))
 
 
-def test_half_a_key_frame_is_refused():
+def test_a_truncated_key_frame_is_rejected():
     (frame,) = publisher().start(0)
     with pytest.raises(CorruptFrame):
         read_key_frame(frame[:-1])

@@ -1,4 +1,4 @@
-"""Masks against a reference that thinks in texts."""
+"""Masks compared with a reference that builds texts of bits."""
 
 import pytest
 from hypothesis import given
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from thinwire.wire import compact_body as masks
 
 cases = st.integers(1, 70).flatmap(lambda count: st.tuples(st.just(count), st.integers(0, (1 << count) - 1)))
-single = st.integers(0, 1_023).map(lambda place: 1 << place)
+single = st.integers(0, 1_023).map(lambda index: 1 << index)
 sparse = st.tuples(st.just(1_024), single)
 
 
 def written(mask, count):
-    """The bits as the page about the wire says, one letter each."""
-    bits = "".join("1" if mask >> place & 1 else "0" for place in range(count))
+    """Return the bits as docs/wire.md specifies them, one letter each."""
+    bits = "".join("1" if mask >> index & 1 else "0" for index in range(count))
     if count <= 8:
         return bits
     groups = [bits[at : at + 8] for at in range(0, count, 8)]
@@ -28,7 +28,7 @@ def test_bits_are_those_of_the_reference(case):
 
 
 @given(cases | sparse, st.integers(0, 20), st.data())
-def test_a_mask_comes_back_from_the_top_of_more_bits(case, more, data):
+def test_a_mask_is_decoded_from_the_top_of_more_bits(case, more, data):
     count, mask = case
     bits, width = masks.encode_mask(mask, count)
     rest = data.draw(st.integers(0, (1 << more) - 1))
@@ -36,7 +36,7 @@ def test_a_mask_comes_back_from_the_top_of_more_bits(case, more, data):
 
 
 @given(cases)
-def test_bits_that_run_out_are_told(case):
+def test_missing_bits_are_rejected(case):
     count, mask = case
     bits, width = masks.encode_mask(mask, count)
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Scales: the mean follows the codes, and one byte of it is enough to go on with."""
+"""Scales: the mean follows the codes, and one byte of it is enough to continue."""
 
 import pytest
 from hypothesis import given
@@ -11,17 +11,17 @@ NEVER_WRITTEN = 2
 
 
 def order(level):
-    """The order of the next Exp-Golomb code."""
+    """Return the order of the next Exp-Golomb code."""
     return (level >> 5).bit_length()
 
 
 @pytest.mark.parametrize("byte", [b for b in range(to_byte(MAX_LEVEL) + 1) if b != NEVER_WRITTEN])
-def test_a_byte_comes_back(byte):
+def test_a_byte_round_trips(byte):
     assert to_byte(from_byte(byte)) == byte
 
 
 @given(levels)
-def test_a_level_comes_back_coarsely(level):
+def test_a_level_round_trips_approximately(level):
     near = from_byte(to_byte(level))
     assert near <= level < 1.5 * near or level == near
     assert order(near) == order(level)

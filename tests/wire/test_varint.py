@@ -1,4 +1,4 @@
-"""Whole numbers: one way to write each, nothing read that was not written."""
+"""Integers: one encoding of each, and no other bytes are accepted."""
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +13,7 @@ signed = st.integers(-(2**63), 2**63 - 1)
 
 @given(numbers, st.binary(max_size=3), st.binary(max_size=3))
 @example(varint.MAX_VALUE, b"", b"")
-def test_a_number_comes_back_from_any_place(number, before, after):
+def test_a_number_round_trips_at_any_position(number, before, after):
     written = varint.write(number)
     assert varint.read(before + written + after, len(before)) == (number, len(before) + len(written))
     assert len(written) == max(1, -(-number.bit_length() // 7))
@@ -21,13 +21,13 @@ def test_a_number_comes_back_from_any_place(number, before, after):
 
 @given(signed)
 @example(-(2**63))
-def test_a_signed_number_comes_back(number):
+def test_a_signed_number_round_trips(number):
     assert varint.unzigzag(varint.zigzag(number)) == number
     assert varint.read_signed(varint.write_signed(number), 0)[0] == number
 
 
 @given(numbers, st.integers(1, 4))
-def test_a_padded_number_is_refused(number, zeros):
+def test_a_padded_number_is_rejected(number, zeros):
     written = varint.write(number)
     padded = bytes((*written[:-1], written[-1] | 0x80)) + b"\x80" * (zeros - 1) + b"\x00"
     with pytest.raises(CorruptFrame, match="padded"):
@@ -35,7 +35,7 @@ def test_a_padded_number_is_refused(number, zeros):
 
 
 @given(st.integers(varint.MAX_VALUE + 1, 1 << 77))
-def test_more_than_64_bits_are_refused_on_both_sides(number):
+def test_more_than_64_bits_are_rejected_by_writer_and_reader(number):
     with pytest.raises(ValueError, match="64-bit"):
         varint.write(number)
     digits = []
@@ -47,13 +47,13 @@ def test_more_than_64_bits_are_refused_on_both_sides(number):
 
 
 @given(numbers)
-def test_a_number_cut_off_is_refused(number):
+def test_a_truncated_number_is_rejected(number):
     with pytest.raises(CorruptFrame):
         varint.read(varint.write(number)[:-1], 0)
 
 
 @given(st.binary(max_size=12))
-def test_what_is_read_is_what_would_be_written(data):
+def test_a_number_that_is_read_has_the_canonical_encoding(data):
     try:
         number, end = varint.read(data, 0)
     except CorruptFrame:
@@ -62,13 +62,13 @@ def test_what_is_read_is_what_would_be_written(data):
 
 
 @given(st.binary(max_size=300), st.binary(max_size=3))
-def test_a_blob_comes_back(blob, after):
+def test_a_blob_round_trips(blob, after):
     written = varint.write_blob(blob)
     assert varint.read_blob(written + after, 0, 300) == (blob, len(written))
 
 
 @pytest.mark.parametrize("data", [b"\x05four", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x07seventh"])
-def test_a_blob_beyond_its_frame_or_limit_is_refused(data):
+def test_a_blob_beyond_its_frame_or_limit_is_rejected(data):
     with pytest.raises(CorruptFrame, match="longer") as caught:
         varint.read_blob(data, 0, 6)
     assert caught.value.limit == 6

@@ -1,4 +1,4 @@
-"""The wire examples: whoever reads them, and however they are cut into messages, sees the same events."""
+"""The wire examples: every decoder delivers the same events, however the frames are split into messages."""
 
 import json
 import sys
@@ -27,10 +27,10 @@ SHARED = [name for name, vector in FILES.items() if not vector["needs"]]
 
 
 def subscriber(vector, compiled=False):
-    told = [Dictionary.decode(bytes.fromhex(text)) for text in vector.get("dictionaries", ())]
-    known = {dictionary.hash: dictionary for dictionary in told}.get
+    dictionaries = [Dictionary.decode(bytes.fromhex(text)) for text in vector.get("dictionaries", ())]
+    find_dictionary = {dictionary.hash: dictionary for dictionary in dictionaries}.get
     schema = Schema.from_document(vector["schema"])
-    return StreamDecoder([schema], publisher="p", compiled=compiled, dictionaries=known)
+    return StreamDecoder([schema], publisher="p", compiled=compiled, dictionaries=find_dictionary)
 
 
 def read_step(reader, step):
@@ -46,7 +46,7 @@ def all_deliveries(vector):
 
 
 def all_frames(vector):
-    """The frames of a vector that can stand in a batch; a broken message cannot."""
+    """Return the frames of a vector that fit into a batch; a broken message does not."""
     frames = []
     for step in vector["steps"]:
         try:
@@ -58,7 +58,7 @@ def all_frames(vector):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", FILES)
-def test_a_subscriber_delivers_what_the_file_says(name, compiled):
+def test_a_decoder_delivers_the_events_of_the_file(name, compiled):
     reader = subscriber(FILES[name], compiled)
     for number, step in enumerate(FILES[name]["steps"]):
         expected = {key: step[key] for key in ("deliveries", "raises") if key in step}
@@ -67,8 +67,8 @@ def test_a_subscriber_delivers_what_the_file_says(name, compiled):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_the_independent_decoder_sees_the_same_events(name):
-    told = [bytes.fromhex(text) for text in FILES[name].get("dictionaries", ())]
-    decoder = Decoder(FILES[name]["schema"], told)
+    dictionaries = [bytes.fromhex(text) for text in FILES[name].get("dictionaries", ())]
+    decoder = Decoder(FILES[name]["schema"], dictionaries)
     for number, step in enumerate(FILES[name]["steps"]):
         expected = [_as_decoded(d) for d in step["deliveries"] if "event" in d or "watermark" in d]
         assert decoder.receive(bytes.fromhex(step["message"])) == expected, f"step {number}: {step.get('note')}"
@@ -99,7 +99,7 @@ def test_any_split_into_messages_gives_the_same_events(name, data):
 
 
 def _messages(group):
-    """One batch of the group, cut where a broken message or an empty frame stands: neither fits into a batch."""
+    """Return one batch of the group, split at broken messages and empty frames, which do not fit into a batch."""
     batch = []
     for frame in group:
         if frame:
@@ -131,7 +131,7 @@ def _readable(vector):
     return [frame for frame in all_frames(vector) if frame is not None and len(frame) > 3]
 
 
-def test_the_independent_decoder_knows_nothing_of_the_library():
+def test_the_independent_decoder_does_not_import_the_library():
     text = (Path(__file__).parent / "independent_decoder.py").read_text()
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import", "from"))}
     assert imported <= {*sys.stdlib_module_names, "zstandard"}

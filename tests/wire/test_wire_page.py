@@ -1,4 +1,4 @@
-"""docs/wire.md says what the code does, as far as tables and numbers go."""
+"""The tables and numbers of docs/wire.md agree with the code."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text("utf-8")
 
 
 def rows(heading):
-    """The cells of the first table after a heading or a text."""
+    """Return the cells of the first table after a heading or a text."""
     table = re.search(r"^\|.*?(?=\n\n|\Z)", PAGE[PAGE.index(heading) :], re.MULTILINE | re.DOTALL)
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()]
     return cells[2:]
@@ -66,23 +66,23 @@ LIMITS = {
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_a_limit_is_the_one_in_the_code(what):
-    told = [limit for name, limit in rows("## Limits") if name == what] or [
+    documented = [limit for name, limit in rows("## Limits") if name == what] or [
         limit for name, limit in rows("## Limits") if name.startswith(what)
     ]
-    assert told, f"no limit for {what}"
+    assert documented, f"no limit for {what}"
     for number in LIMITS[what]:
-        assert f"{number:,}" in told[0] or f"2^{number.bit_length() - 1}" in told[0]
+        assert f"{number:,}" in documented[0] or f"2^{number.bit_length() - 1}" in documented[0]
 
 
 def test_the_kinds_are_those_in_the_code():
-    told = {int(number): name for number, name, _ in rows("**Kinds.**")}
-    assert told == {int(kind): kind.name for kind in FrameKind}
+    documented = {int(number): name for number, name, _ in rows("**Kinds.**")}
+    assert documented == {int(kind): kind.name for kind in FrameKind}
 
 
 def test_the_lanes_are_those_in_the_code():
-    told = rows("Each has one **encoding**")
-    assert [name for name, *_ in told] == [lane.name for lane in EncodingKind]
-    for name, kinds, slots, _ in told:
+    documented = rows("Each has one **encoding**")
+    assert [name for name, *_ in documented] == [lane.name for lane in EncodingKind]
+    for name, kinds, slots, _ in documented:
         assert {encoding_kind_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
         assert int(slots[0]) == SLOTS.get(EncodingKind[name], 0)
 
