@@ -1,9 +1,12 @@
 """A predictor that an application defines and registers: same values at both ends, within the bound."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import thinwire as tw
 from thinwire.codec import Demand, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.predictors import CustomPredictor, by_name, catalogue, names, register
 from thinwire.codec.row_snapshot import snapshot_row
@@ -200,3 +203,26 @@ def test_an_installed_distribution_supplies_predictors_by_entry_point(tmp_path, 
     monkeypatch.syspath_prepend(tmp_path)
     assert by_name("halving").name == "halving"
     assert catalogue.custom_by_name("halving").next_value(9, 0, 0, 0) == 4
+
+
+async def deliver_over_a_bus(events):
+    """Publish events on a topic that uses the predictors; return what a log and a channel subscription deliver."""
+    async with tw.connect("memory://external-predictor") as bus:
+        await bus.register(SCHEMA, predictor={"level": "acceleration", "flow": "halved"})
+        strict = bus.subscribe("tanks", tolerance={"level": 0.3})
+        coarse = bus.subscribe("tanks", tolerance={"level": 5.0, "flow": 2})
+        async with strict, coarse, bus.publisher("tanks", name="p") as out:
+            for event in events:
+                await out.publish(event)
+            await out.flush()
+            return [
+                [await asyncio.wait_for(anext(subscription), 30) for _ in events] for subscription in (strict, coarse)
+            ]
+
+
+def test_a_topic_with_the_predictors_is_delivered_within_each_tolerance():
+    events = parabola(60)
+    for tolerance, delivered in zip((0.3, 5.0), asyncio.run(deliver_over_a_bus(events)), strict=True):
+        for published, event in zip(events, delivered, strict=True):
+            assert abs(event["level"] - published["level"]) <= event.bound["level"] + 1e-9
+            assert event.bound["level"] <= tolerance

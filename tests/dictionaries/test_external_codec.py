@@ -1,7 +1,11 @@
 """A codec defined outside of the package: registered by one line, then stored, transferred and used by a stream."""
 
-import pytest
+import asyncio
 
+import pytest
+from client_setup import use_dictionary
+
+import thinwire as tw
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.dictionaries import Dictionary, codec_of, dictionary_transfer, register_codec
 from thinwire.dictionaries.codecs.codec import codec_names, read_stored
@@ -88,3 +92,23 @@ def test_names_and_numbers_are_unique():
             register_codec(name, number, create)
     with pytest.raises(ConfigError, match="limit=255"):
         register_codec("other", 256, create)
+
+
+async def deliver_over_a_bus(notes: list[str]) -> tuple[list[str], int]:
+    """Publish notes with a dictionary of the codec; return what is delivered and the bytes of dictionaries fetched."""
+    async with tw.connect("memory://external-codec") as bus:
+        await bus.register(NOTES)
+        async with bus.subscribe("notes") as subscription, bus.publisher("notes", name="p") as out:
+            await use_dictionary(out, Dictionary(TEXT.encode(), "cut", level=1, largest=128), 3)
+            for note in notes:
+                await out.publish({"note": note})
+            await out.flush()
+            delivered = [(await asyncio.wait_for(anext(subscription), 30))["note"] for _ in notes]
+            return delivered, subscription.dictionary_bytes
+
+
+def test_a_subscription_fetches_the_dictionary_and_decodes_with_the_codec():
+    notes = [f"{n} {TEXT} {n * 7919}" for n in range(20)]
+    delivered, dictionary_bytes = asyncio.run(deliver_over_a_bus(notes))
+    assert delivered == notes
+    assert dictionary_bytes > 0
