@@ -126,3 +126,9 @@ def test_examples_in_pages_run(page, line, code, tmp_path, monkeypatch):
 def test_links_between_pages_have_targets(page):
     targets = re.findall(r"\]\((?!\w+:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_of_the_repository_exist(page):
+    paths = re.findall(r"`((?:tests|lab|src|docs|tools)/[\w./-]+)`", page.read_text())
+    assert [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "lab"))] == []
