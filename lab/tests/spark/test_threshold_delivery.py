@@ -53,8 +53,8 @@ def test_counts_and_rows_are_those_of_single_filters(spark: SparkSession, tmp_pa
     (total,) = totals(counts).where("threshold = 0.05").collect()
     assert (total.sources, total.events) == (3, 1200)
     rows = deliver(frame, "price", [0.05], rows=True, **options).collect()
-    found = sorted((str(row.symbol), row["at"], round(100 * row.price)) for row in rows)
-    assert found == sorted((str(n), at, of[at]) for n, of in cents.items() for at in greedy(of, 5).tolist())
+    triples = sorted((str(row.symbol), row["at"], round(100 * row.price)) for row in rows)
+    assert triples == sorted((str(n), at, of[at]) for n, of in cents.items() for at in greedy(of, 5).tolist())
 
 
 def test_sources_may_lie_across_batches() -> None:
