@@ -1,4 +1,4 @@
-"""How tests behave: the same examples on every CI run, fresh ones on a developer's machine; kernels never stale."""
+"""Settings of all tests: fixed hypothesis examples in CI, new ones on a developer's machine, current kernels."""
 
 import os
 from hashlib import sha256
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A compiled kernel is kept beside its own file and does not notice a change in the files it takes pieces and constants
-# from. Tests keep theirs under a name made of all those files, so that they never run an old one.
+# Numba caches a compiled kernel per source file and does not detect changes in files from which it takes functions and
+# constants. Tests use a cache folder named by a hash of all these files, so that they never run an outdated kernel.
 ROOT = Path(__file__).parent
 PIECES = (
     "thinwire/brokers/nats/blocking/*.py",
@@ -22,14 +22,14 @@ _sources = sorted(path for piece in PIECES for root in ("src", "lab/src") for pa
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
-# A test of Spark is over before a compiler that optimises all the way pays: quick code, one thread that cleans up.
+# Tests of Spark are too short for an optimising compiler to pay: C1 only, and the serial garbage collector.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Classes that java_classes.py has kept; Java loads them by itself where there are none, or those of another version.
+# Class archive written by java_classes.py. Without it, or with one of another version, Java loads the classes itself.
 CLASSES = ROOT / ".java_cache" / "spark.jsa"
 SILENT_JAVA = "-Xlog:disable"
 os.environ.setdefault("JDK_JAVA_OPTIONS", f"{QUICK_JAVA} -XX:SharedArchiveFile={CLASSES} {SILENT_JAVA}")
 
-# Helpers of other folders have the same name, and compiling is no test; none of them holds examples.
+# These modules contain no tests or examples, and some have the same name in several folders.
 collect_ignore_glob = ["*conftest.py", "tests/java_classes.py", "tests/kernels.py"]
 
 # Kernels compile on first use, so the first example of a test may take seconds: no deadline anywhere.
@@ -38,13 +38,13 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-# Tests with Spark share a process, so that one session serves them all, except those that start Spark by themselves.
+# Tests with Spark share a process and its session, except those that start Spark themselves.
 APART = ("test_connect.py", "test_ingest_kills.py", "test_spark_bench.py")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests that share a session stay together and come first: they take longest."""
+    """Run tests that share a session in one process, and first, because they take longest."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduler(LoadScopeScheduling):
@@ -60,13 +60,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Slow tests come first, so that processes end together."""
+    """Run slow tests first, so that all processes end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_kernels():
-    """Tests with deadlines, in this process and in those they start, find the kernels compiled."""
+    """Compile the kernels before tests with deadlines run, here or in child processes."""
     from thinwire.codec.kernel_warmup import warm_up
 
     warm_up()

@@ -1,10 +1,10 @@
-"""Keeps the classes of Spark as Java has them in memory, so that the Java of a test starts in half the time."""
+"""Stores an archive of the loaded Java classes of Spark, so that Java starts in half the time in tests."""
 
 import os
 import tempfile
 from pathlib import Path
 
-import conftest  # says where tests keep them
+import conftest  # defines where tests store them
 import pandas as pd
 from pyspark.sql import functions
 
@@ -12,8 +12,8 @@ from thinwire.errors import SparkUnavailable
 from thinwire.spark.session import check, session
 
 
-def keep() -> None:
-    """What Java has loaded by the end of a run is kept; Java itself passes over a file of another version."""
+def store_classes() -> None:
+    """Store the classes that Java has loaded at the end of a run. Java ignores a file of another version."""
     if conftest.CLASSES.exists():
         return
     conftest.CLASSES.parent.mkdir(exist_ok=True)
@@ -22,12 +22,12 @@ def keep() -> None:
         f"{conftest.QUICK_JAVA} -XX:ArchiveClassesAtExit={unfinished} {conftest.SILENT_JAVA}"
     )
     with tempfile.TemporaryDirectory() as folder:
-        _a_bit_of_all(Path(folder))
+        _use_spark(Path(folder))
     if unfinished.exists():
         unfinished.rename(conftest.CLASSES)
 
 
-def _a_bit_of_all(folder: Path) -> None:
+def _use_spark(folder: Path) -> None:
     spark = session("local[2]", app="classes")
     rows = spark.range(100).select("id", (functions.col("id") % 7).alias("key"), functions.col("id").cast("string"))
     rows.toDF("id", "key", "text").write.partitionBy("key").parquet(str(folder / "table"))
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     except SparkUnavailable:
         pass
     else:
-        keep()
+        store_classes()

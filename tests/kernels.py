@@ -1,6 +1,6 @@
-"""Compiles the kernels before the tests begin, beside the linters; each process of the tests would do it for itself."""
+"""Compiles the kernels before the tests start, while linters run. Otherwise each test process compiles them."""
 
-import conftest  # says where tests keep their kernels
+import conftest  # sets the folder of compiled kernels
 import numpy as np
 
 from thinwire.codec import StreamDecoder, StreamEncoder

@@ -40,7 +40,7 @@ def dictionary():
 
 
 def publish_packed(events, packing, used):
-    """The frames of a publisher that packs, and how many events a subscriber makes of them."""
+    """Return the frames of a publisher that packs, and the number of events decoded from them."""
     config, now = JSON.stream_config(SCHEMA, {}), float(events[0]["time"])
     publisher = StreamEncoder(SCHEMA, config, now=now)
     subscriber = StreamDecoder([SCHEMA], dictionaries=lambda hash: used)

@@ -291,8 +291,8 @@ def test_a_property_costs_what_leaving_it_out_saves():
 
 def test_levels_name_absolute_and_relative_tolerances():
     schema = Schema("rooms", [Property("t", "number", step="0.1"), Property("state", "enum", domain="status")])
-    asked = Level("asked", 0.01, requested=(("t", 0.3),))
-    assert asked.tolerances(schema, {"t": (0.0, 10.0)}) == {"t": 0.3}
+    requested_level = Level("asked", 0.01, requested=(("t", 0.3),))
+    assert requested_level.tolerances(schema, {"t": (0.0, 10.0)}) == {"t": 0.3}
     assert EXACT.tolerances(schema, {"t": (0.0, 10.0)}) == {}
     assert json.dumps(Level("1 %", 0.01).tolerances(schema, {"t": (0.0, 10.0)})) == '{"t": 0.1}'
     with pytest.raises(ConfigError, match="share of the range"):

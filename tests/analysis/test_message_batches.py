@@ -95,10 +95,10 @@ def test_messages_are_those_of_the_outbox(steps, linger, max_batch):
 def simulate(times, frames, linger, max_batch):
     batcher = MessageBatcher(linger, max_batch)
     messages = []
-    for place, (time, frame) in enumerate(zip(times, frames, strict=True)):
+    for index, (time, frame) in enumerate(zip(times, frames, strict=True)):
         batcher.put([time], [len(frame)], [0] if frame is KEY else [])
         # a message of this instant may still get a frame of the same instant
-        if place + 1 < len(times) and times[place + 1] > time:
+        if index + 1 < len(times) and times[index + 1] > time:
             messages += batcher.advance(time)
     return messages + batcher.advance()
 

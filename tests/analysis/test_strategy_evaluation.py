@@ -106,8 +106,8 @@ def test_strategies_that_share_frames_share_a_run():
         evaluate([WHOLE], SCHEMA, [swift, replace(slow, format="json")], RANGES)
 
 
-def test_segments_add_up_to_the_whole():
-    whole = evaluate([WHOLE], SCHEMA, [BUSY], RANGES)[0]
+def test_segments_add_up_to_the_complete_stream():
+    complete = evaluate([WHOLE], SCHEMA, [BUSY], RANGES)[0]
     cuts = [0, 400, 700, WHOLE.num_rows]
     parts = [
         evaluate(
@@ -116,27 +116,27 @@ def test_segments_add_up_to_the_whole():
             [BUSY],
             RANGES,
             warm_up=[WHOLE.slice(0, a)] if a else [],
-            stream_begin=whole.begin,
+            stream_begin=complete.begin,
         )[0]
         for a, b in pairwise(cuts)
     ]
     [merged] = merge_outcomes(reversed(parts))
     for name in ("data", "key", "control", "frames"):
-        assert getattr(merged.running, name) == getattr(whole.running, name), name
-    assert (merged.start, merged.end.frame) == (whole.start, whole.end.frame)
-    assert merged.errors == whole.errors
-    assert (merged.events, merged.seconds, merged.is_guarantee_met) == (whole.events, whole.seconds, True)
-    assert merged.running.messages <= whole.running.messages + len(parts)
+        assert getattr(merged.running, name) == getattr(complete.running, name), name
+    assert (merged.start, merged.end.frame) == (complete.start, complete.end.frame)
+    assert merged.errors == complete.errors
+    assert (merged.events, merged.seconds, merged.is_guarantee_met) == (complete.events, complete.seconds, True)
+    assert merged.running.messages <= complete.running.messages + len(parts)
 
 
 def test_a_short_warm_up_gives_similar_figures():
-    whole = evaluate([WHOLE], SCHEMA, [BUSY], RANGES)[0]
+    complete = evaluate([WHOLE], SCHEMA, [BUSY], RANGES)[0]
     first = evaluate([WHOLE.slice(0, 600)], SCHEMA, [BUSY], RANGES)
     second = evaluate(
-        [WHOLE.slice(600)], SCHEMA, [BUSY], RANGES, warm_up=[WHOLE.slice(480, 120)], stream_begin=whole.begin
+        [WHOLE.slice(600)], SCHEMA, [BUSY], RANGES, warm_up=[WHOLE.slice(480, 120)], stream_begin=complete.begin
     )
     [merged] = merge_outcomes([*first, *second])
-    assert merged.total.frame == pytest.approx(whole.total.frame, rel=0.02)
+    assert merged.total.frame == pytest.approx(complete.total.frame, rel=0.02)
 
 
 def test_rejected_events_are_counted_and_the_rest_is_evaluated():

@@ -280,7 +280,7 @@ def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
                 wire.cut()
                 wire.restore()
             found = await reading
-            assert wire.connections > 4  # one for questions, the rest to go on reading
+            assert wire.connections > 4  # one for queries, the others to continue reading
             return found
 
     assert [message.payload[:-9_000] for message in asyncio.run(scenario())] == [b"%d" % n for n in range(900)]

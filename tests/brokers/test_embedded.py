@@ -116,7 +116,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux notifies a child when its parent ends")
 def test_server_ends_with_a_killed_parent(tmp_path: Path) -> None:
     script = _PARENT.replace("DIRECTORY", repr(str(tmp_path / "store")))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:

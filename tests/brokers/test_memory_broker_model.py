@@ -20,30 +20,30 @@ writes = st.lists(
 
 
 @given(writes, limits, limits, st.one_of(st.none(), st.integers(1, 60)), st.integers(-1, 35), st.floats(-1, 60))
-def test_log_equals_a_list(script, messages, seconds, size, place, time):
+def test_log_equals_a_list(script, messages, seconds, size, position, time):
     clock = VirtualClock()
     log = MessageLog("log", [">"], Retention(seconds, size, messages), clock)
-    kept = []
+    stored = []
     for offset, (subject, payload, pause) in enumerate(script, 1):
         clock.advance(pause)
         assert log.store(subject, payload) == offset
-        kept.append(StoredMessage(offset, subject, payload, clock.now()))
+        stored.append(StoredMessage(offset, subject, payload, clock.now()))
     clock.advance(0.5)
-    kept = [one for one in kept if seconds is None or one.time >= clock.now() - seconds]
-    kept = kept[-messages:] if messages else kept
-    while size and weight(kept) > size:
-        del kept[0]
+    stored = [one for one in stored if seconds is None or one.time >= clock.now() - seconds]
+    stored = stored[-messages:] if messages else stored
+    while size and weight(stored) > size:
+        del stored[0]
     last = len(script)
-    assert log.span() == Span(kept[0].offset if kept else last + 1, last, len(kept), weight(kept), log.log_id)
-    assert log.offset_at(time) == next((one.offset for one in kept if one.time >= time), last + 1)
+    assert log.span() == Span(stored[0].offset if stored else last + 1, last, len(stored), weight(stored), log.log_id)
+    assert log.offset_at(time) == next((one.offset for one in stored if one.time >= time), last + 1)
     for pattern in PATTERNS:
-        fitting = [one for one in kept if matches(pattern, one.subject)]
+        fitting = [one for one in stored if matches(pattern, one.subject)]
         names = [one.subject for one in fitting]
         assert log.subjects(pattern) == {name: names.count(name) for name in names}
         assert log.last(pattern) == (fitting[-1] if fitting else None)
-        assert log.last(pattern, place) == next((one for one in reversed(fitting) if one.offset <= place), None)
-        following = next((one for one in fitting if one.offset >= place), None)
-        assert log.next(place, SubjectFilter([pattern])) == following
+        assert log.last(pattern, position) == next((one for one in reversed(fitting) if one.offset <= position), None)
+        following = next((one for one in fitting if one.offset >= position), None)
+        assert log.next(position, SubjectFilter([pattern])) == following
 
 
 def weight(messages):
@@ -52,10 +52,10 @@ def weight(messages):
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), limits)
 @settings(max_examples=25)
-def test_broker_equals_a_list(script, kept):
+def test_broker_equals_a_list(script, retained):
     async def scenario():
         async with LocalBroker(LocalServer()) as broker:
-            await compare_history(broker, script, kept)
+            await compare_history(broker, script, retained)
 
     asyncio.run(scenario())
 

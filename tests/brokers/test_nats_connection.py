@@ -129,9 +129,9 @@ def test_server_without_jetstream_is_refused_with_advice() -> None:
 def test_tls(certificate: Path) -> None:
     files = f'cert_file: "{certificate}/cert.pem", key_file: "{certificate}/key.pem"'
     with EmbeddedServer(lines=[f"tls {{ {files} }}"]) as server:
-        known = Tls(ca=certificate / "cert.pem", hostname="broker")
-        assert asyncio.run(_is_connected(server.url, NatsOptions(tls=known)))
-        assert asyncio.run(_is_connected(server.url.replace("nats:", "tls:"), NatsOptions(tls=known)))
+        trusted = Tls(ca=certificate / "cert.pem", hostname="broker")
+        assert asyncio.run(_is_connected(server.url, NatsOptions(tls=trusted)))
+        assert asyncio.run(_is_connected(server.url.replace("nats:", "tls:"), NatsOptions(tls=trusted)))
         stranger = _refused(server.url.replace("nats:", "tls:"))
         assert isinstance(stranger, BrokerRefused)
         assert "certificate" in str(stranger)

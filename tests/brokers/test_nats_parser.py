@@ -23,8 +23,8 @@ from thinwire.brokers.nats.protocol_core import (
 Message = tuple[bytes, bytes, bytes, bytes | None]
 SID = 7
 
-words = st.text("abcXYZ019_$-", min_size=1, max_size=8).map(str.encode)
-subjects = st.lists(words, min_size=1, max_size=4).map(b".".join)
+tokens = st.text("abcXYZ019_$-", min_size=1, max_size=8).map(str.encode)
+subjects = st.lists(tokens, min_size=1, max_size=4).map(b".".join)
 payloads = st.binary(max_size=40) | st.just(b"MSG a 1 3\r\nabc\r\n") | st.just(b"\r\n")
 blocks = st.none() | st.just(b"NATS/1.0 404 None\r\n\r\n") | st.just(b"NATS/1.0\r\nA: b\r\n\r\n")
 messages = st.tuples(subjects, st.just(b"") | subjects, payloads, blocks)

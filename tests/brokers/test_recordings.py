@@ -81,11 +81,11 @@ def check_requests(recording, messages):
         assert recording.subjects(LOG, pattern) == {
             s.subject: [t.subject for t in matching].count(s.subject) for s in matching
         }
-        for place in range(0, span.last + 3, 3):
-            before = [stored for stored in matching if stored.offset <= place]
-            assert recording.last(LOG, pattern, up_to=place) == (before[-1] if before else None)
-            found = [s for part in recording.read(LOG, place, place + 7, subjects=[pattern, "tw.x"]) for s in part]
-            assert found == [stored for stored in matching if place <= stored.offset <= place + 7]
+        for offset in range(0, span.last + 3, 3):
+            before = [stored for stored in matching if stored.offset <= offset]
+            assert recording.last(LOG, pattern, up_to=offset) == (before[-1] if before else None)
+            found = [s for part in recording.read(LOG, offset, offset + 7, subjects=[pattern, "tw.x"]) for s in part]
+            assert found == [stored for stored in matching if offset <= stored.offset <= offset + 7]
     for time in {stored.time + step for stored in messages for step in (-0.5, 0, 0.5)} | {0.0, 1e12}:
         later = [stored.offset for stored in messages if stored.time >= time]
         assert recording.offset_at(LOG, time) == (later[0] if later else span.last + 1)
@@ -121,19 +121,19 @@ def test_documents_are_stored_once_and_the_newest_is_read(tmp_path):
 
 def test_killed_writer_loses_only_unflushed_messages(tmp_path, messages):
     """The last block is truncated at every byte; then a new writer continues after the complete blocks."""
-    whole = tmp_path / "whole"
-    out = RecordingWriter(whole, sync="never")
+    complete = tmp_path / "whole"
+    out = RecordingWriter(complete, sync="never")
     for stored in messages[:20]:
         out.append(LOG, stored)
     out.flush()
     for stored in messages[20:25]:
         out.append(LOG, stored)
     out.flush()
-    data = next((whole / "logs" / LOG).iterdir()).read_bytes()
+    data = next((complete / "logs" / LOG).iterdir()).read_bytes()
     begin = len(data) - len(encode(messages[20:25]))
     for length in range(begin, len(data)):
         copy = tmp_path / str(length)
-        shutil.copytree(whole, copy)
+        shutil.copytree(complete, copy)
         file = next((copy / "logs" / LOG).iterdir())
         file.write_bytes(data[:length])
         assert everything(copy) == messages[:20]
@@ -147,7 +147,7 @@ def test_killed_writer_loses_only_unflushed_messages(tmp_path, messages):
         assert file.read_bytes() == data[:length]
         assert everything(copy) == messages
     out.close()
-    assert everything(whole) == messages[:25]
+    assert everything(complete) == messages[:25]
 
 
 @pytest.mark.parametrize("length", range(8))
@@ -167,13 +167,13 @@ def test_every_flipped_byte_is_detected(tmp_path, messages):
     assert {file.suffix for file in files} == {".seg", ".idx"}
     for file in files:
         good = file.read_bytes()
-        for place in range(len(good)):
-            file.write_bytes(good[:place] + bytes([good[place] ^ 0x41]) + good[place + 1 :])
+        for index in range(len(good)):
+            file.write_bytes(good[:index] + bytes([good[index] ^ 0x41]) + good[index + 1 :])
             with pytest.raises((CorruptRecording, UnsupportedVersion)) as found:
                 everything(tmp_path)
             assert file.name in str(found.value)
-            if file.suffix == ".seg" and place >= 8:
-                assert 8 <= found.value.byte <= place
+            if file.suffix == ".seg" and index >= 8:
+                assert 8 <= found.value.byte <= index
         file.write_bytes(good)
     assert everything(tmp_path) == messages[:9]
 
@@ -184,8 +184,8 @@ def test_segment_without_an_index_is_checked(tmp_path, messages):
     file.with_suffix(".idx").unlink()
     assert everything(tmp_path) == messages[:9]
     good = file.read_bytes()
-    for place in range(len(good)):
-        file.write_bytes(good[:place] + bytes([good[place] ^ 0x80]) + good[place + 1 :])
+    for index in range(len(good)):
+        file.write_bytes(good[:index] + bytes([good[index] ^ 0x80]) + good[index + 1 :])
         with pytest.raises((CorruptRecording, UnsupportedVersion)):
             everything(tmp_path)
 

@@ -10,13 +10,13 @@ from thinwire.brokers import matches
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal
 from thinwire.errors import BadSubject
 
-words = st.sampled_from(["a", "b", "room", "*x", "x>"])
-subjects = st.lists(words, min_size=1, max_size=5).map(".".join)
+tokens = st.sampled_from(["a", "b", "room", "*x", "x>"])
+subjects = st.lists(tokens, min_size=1, max_size=5).map(".".join)
 
 
 @st.composite
 def patterns(draw):
-    parts = draw(st.lists(st.one_of(words, st.just("*")), max_size=4))
+    parts = draw(st.lists(st.one_of(tokens, st.just("*")), max_size=4))
     rest = draw(st.booleans()) or not parts
     return ".".join([*parts, *([">"] if rest else [])])
 

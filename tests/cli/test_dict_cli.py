@@ -58,10 +58,10 @@ def document(capsys, *args, code=0):
 
 
 def test_the_list_shows_used_and_stored_dictionaries(broker, capsys):
-    told = document(capsys, "list", "--to", broker)["dictionaries"]
-    assert [(row["hash"], row["state"]) for row in told] == [(SECOND.hash.hex(), "used"), (FIRST.hash.hex(), "kept")]
-    assert told[0]["expires"] - datetime.now(UTC).timestamp() == pytest.approx(2 * 86_400, abs=600)
-    assert told[0]["trained_messages"] == 600
+    result = document(capsys, "list", "--to", broker)["dictionaries"]
+    assert [(row["hash"], row["state"]) for row in result] == [(SECOND.hash.hex(), "used"), (FIRST.hash.hex(), "kept")]
+    assert result[0]["expires"] - datetime.now(UTC).timestamp() == pytest.approx(2 * 86_400, abs=600)
+    assert result[0]["trained_messages"] == 600
     shown = run(capsys, "list", TOPIC, "--to", broker).out
     assert SECOND.hash.hex()[:12] in shown
     assert f"{SECOND.facts.ratio:.1f} %" in shown
@@ -70,11 +70,11 @@ def test_the_list_shows_used_and_stored_dictionaries(broker, capsys):
 
 
 def test_show_prints_facts_lineage_and_content(broker, tmp_path, capsys):
-    told = document(capsys, "show", SECOND.hash.hex()[:6], "--to", broker)
-    assert (told["hash"], told["codec"], told["bytes"]) == (SECOND.hash.hex(), "zlib", len(SECOND.content))
-    assert told["topics"] == [TOPIC]
-    assert told["packed"] > 0
-    assert any("nothing to report" in piece for piece in told["content"])
+    result = document(capsys, "show", SECOND.hash.hex()[:6], "--to", broker)
+    assert (result["hash"], result["codec"], result["bytes"]) == (SECOND.hash.hex(), "zlib", len(SECOND.content))
+    assert result["topics"] == [TOPIC]
+    assert result["packed"] > 0
+    assert any("nothing to report" in piece for piece in result["content"])
     path = tmp_path / "rooms.dict"
     path.write_bytes(FIRST.encode())
     shown = run(capsys, "show", str(path)).out
@@ -85,13 +85,13 @@ def test_show_prints_facts_lineage_and_content(broker, tmp_path, capsys):
 
 def test_lineage_leads_to_the_parent(broker, capsys):
     third = Dictionary(SECOND.content + b'{"floor": 3}', "zlib", 6, SECOND.largest, facts=SECOND.facts)
-    told = asyncio.run(upload(BrokerAccess(broker), "dict.lineage", SECOND, 1))
-    assert told.parent == ""
-    told = asyncio.run(upload(BrokerAccess(broker), "dict.lineage", third, 1))
-    assert told.parent == SECOND.hash.hex()
+    result = asyncio.run(upload(BrokerAccess(broker), "dict.lineage", SECOND, 1))
+    assert result.parent == ""
+    result = asyncio.run(upload(BrokerAccess(broker), "dict.lineage", third, 1))
+    assert result.parent == SECOND.hash.hex()
     shown = document(capsys, "show", third.hash.hex(), "--to", broker)
     assert shown["lineage"] == [SECOND.hash.hex()]
-    assert shown["changed"] == told.bytes < shown["packed"]
+    assert shown["changed"] == result.bytes < shown["packed"]
 
 
 def test_a_second_upload_changes_nothing(broker, capsys):
@@ -105,32 +105,32 @@ def test_a_lost_dictionary_is_withdrawn_before_another_upload(broker, capsys):
     lost = train(ROOMS[:200], 512)
     asyncio.run(upload(BrokerAccess(broker), "dict.lost", lost, 1))
     asyncio.run(_replace(broker, lost.hash.hex(), None))
-    told = asyncio.run(upload(BrokerAccess(broker), "dict.lost", FIRST, 1))
-    assert told.hash == FIRST.hash.hex()
+    result = asyncio.run(upload(BrokerAccess(broker), "dict.lost", FIRST, 1))
+    assert result.hash == FIRST.hash.hex()
     decisions = document(capsys, "why", "dict.lost", "--to", broker)["decisions"]
     assert [one["kind"] for one in decisions] == ["replace", "withdraw", "replace"]
 
 
 def test_why_lists_decisions_newest_first(broker, capsys):
-    told = document(capsys, "why", TOPIC, "--to", broker)["decisions"]
-    assert [(one["kind"], one["hash"]) for one in told] == [("replace", d.hash.hex()) for d in (SECOND, FIRST)]
-    assert told[0]["why"]["trained on"] == 600
+    result = document(capsys, "why", TOPIC, "--to", broker)["decisions"]
+    assert [(one["kind"], one["hash"]) for one in result] == [("replace", d.hash.hex()) for d in (SECOND, FIRST)]
+    assert result[0]["why"]["trained on"] == 600
     shown = run(capsys, "why", TOPIC, "--to", broker).out
     assert "by thinwire dict train" in shown
     assert "no decisions" in run(capsys, "why", "dict.others", "--to", broker).out
 
 
 def test_verify_finds_a_dictionary_that_the_store_lost(broker, capsys):
-    told = document(capsys, "verify", TOPIC, "--to", broker)
-    assert told["good"]
-    needed = {one["hash"]: one["needed"] for one in told["dictionaries"]}
+    result = document(capsys, "verify", TOPIC, "--to", broker)
+    assert result["good"]
+    needed = {one["hash"]: one["needed"] for one in result["dictionaries"]}
     assert needed[SECOND.hash.hex()] == "publishers"
     assert "bindings of the log" in needed[FIRST.hash.hex()]
     # The second dictionary: the store may hold it as a change of the first, which is then needed to read it.
     entry = asyncio.run(_replace(broker, SECOND.hash.hex(), None))
     try:
-        told = document(capsys, "verify", TOPIC, "--to", broker, code=3)
-        assert {one["hash"]: one["verdict"][:7] for one in told["dictionaries"]} == {
+        result = document(capsys, "verify", TOPIC, "--to", broker, code=3)
+        assert {one["hash"]: one["verdict"][:7] for one in result["dictionaries"]} == {
             SECOND.hash.hex(): "missing",
             FIRST.hash.hex(): "good",
         }
@@ -200,15 +200,15 @@ def test_training_from_files_writes_and_uploads(broker, tmp_path, capsys):
         "--json",
     ]
     done = start("dict", "train", "--from", *map(str, paths), *args)
-    said, complaints = done.communicate()
-    assert done.returncode == 0, complaints
-    told = json.loads(said)
-    assert (told["messages"], told["uploaded"]["topic"]) == (600, "dict.trained")
-    assert [one["name"] for one in told["candidates"] if one["chosen"]]
-    assert told["candidates"][-1]["name"] == "deflate"
-    assert document(capsys, "show", str(out))["hash"] == told["hash"]
+    output, errors = done.communicate()
+    assert done.returncode == 0, errors
+    result = json.loads(output)
+    assert (result["messages"], result["uploaded"]["topic"]) == (600, "dict.trained")
+    assert [one["name"] for one in result["candidates"] if one["chosen"]]
+    assert result["candidates"][-1]["name"] == "deflate"
+    assert document(capsys, "show", str(out))["hash"] == result["hash"]
     [row] = document(capsys, "list", "dict.trained", "--to", broker)["dictionaries"]
-    assert (row["hash"], row["state"]) == (told["hash"], "used")
+    assert (row["hash"], row["state"]) == (result["hash"], "used")
 
 
 @pytest.mark.parametrize(

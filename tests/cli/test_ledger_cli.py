@@ -11,7 +11,7 @@ from thinwire.ledger import RowTally
 
 @pytest.fixture
 def file(tmp_path):
-    """Two runs of two topics; the subscriber of one class broke its promise once."""
+    """Two runs of two topics; a subscriber of one class has one bound violation."""
     path = tmp_path / "runs" / "demo.jsonl"
     for run, size in (("plain", 885), ("thinwire", 12)):
         for topic in ("rooms", "tanks"):
@@ -65,10 +65,10 @@ def test_grouping_keeps_runs_and_roles_apart(file, capsys):
     assert [row["class"] for row in by_class] == ["strict"] * 4 + ["coarse"]
 
 
-def test_the_document_tells_what_the_rows_imply(file, capsys):
-    told = document(capsys, file)
-    assert (told["file"], told["by"]) == (str(file), None)
-    publisher, subscriber = told["rows"][4:6]
+def test_the_document_contains_derived_figures(file, capsys):
+    shown_document = document(capsys, file)
+    assert (shown_document["file"], shown_document["by"]) == (str(file), None)
+    publisher, subscriber = shown_document["rows"][4:6]
     assert publisher["frame_bytes"] == 12_000
     assert publisher["saved"] == pytest.approx(1 - 12 / 885)
     assert publisher["error_max"] is None
@@ -76,14 +76,14 @@ def test_the_document_tells_what_the_rows_imply(file, capsys):
     assert subscriber["error_p99"] == pytest.approx(0.5, rel=0.05)
 
 
-def test_an_empty_ledger_says_so(tmp_path, capsys):
+def test_an_empty_ledger_is_reported(tmp_path, capsys):
     path = tmp_path / "empty.jsonl"
     path.touch()
     assert "has no rows" in shown(capsys, path)
     assert document(capsys, path)["rows"] == []
 
 
-def test_damage_is_one_line_with_its_place(file, capsys):
+def test_damage_is_reported_in_one_line_with_its_position(file, capsys):
     with file.open("a") as text:
         text.write('{"version":1,"run":"r","events":-1}\n')
     assert main(["ledger", "show", str(file)]) == 2

@@ -31,9 +31,9 @@ def test_a_proposal_and_an_explanation_as_text(files, capsys):
     assert main(["place", "propose", *files]) == 0
     assert "lower bound 2" in capsys.readouterr().out
     assert main(["place", "explain", "gps-3", *files]) == 0
-    told = capsys.readouterr().out
-    assert "gps-3 is on edge-" in told
-    assert "limit 1000 ms" in told
+    output = capsys.readouterr().out
+    assert "gps-3 is on edge-" in output
+    assert "limit 1000 ms" in output
 
 
 @pytest.mark.parametrize(

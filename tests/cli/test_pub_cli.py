@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from verb_processes import PATIENCE, start, wait_until
+from verb_processes import TIMEOUT, start, wait_until
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.main import main
@@ -46,11 +46,11 @@ def test_bad_lines_are_reported_and_skipped(url, feed, tmp_path, capsys):
         *good[:2], "{half", "[1, 2]", "", '{"room": "R1", "t": "warm"}', '{"room": "R1", "t": 1, "x": 2}', *good[2:]
     )
     args = ("pub", "pub.bad", path, "--to", url, "--schema", str(schema), "--retain", "--name", "p1")
-    said = run(capsys, *args, "--json", code=1)
-    summary = json.loads(said.out)
+    output = run(capsys, *args, "--json", code=1)
+    summary = json.loads(output.out)
     assert (summary["events"], summary["rejected"], summary["publisher"]) == (6, 4, "p1")
     assert summary["raw_bytes"] == sum(len(line) - line.count(" ") for line in good)
-    reported = [line for line in said.err.splitlines() if line.startswith("line ")]
+    reported = [line for line in output.err.splitlines() if line.startswith("line ")]
     assert [line.split(":")[0] for line in reported] == ["line 3", "line 4", "line 6", "line 7"]
     assert "not JSON" in reported[0]
     assert "unknown property" in reported[3]
@@ -75,11 +75,11 @@ def test_ctrl_c_stores_what_was_read(url, capsys):
     process = start(*args, stdin=subprocess.PIPE)
     process.stdin.write("\n".join(lines(100)) + "\n")
     process.stdin.flush()
-    beginning = _known_soon(url, "pub.cut")
+    beginning = _from_start(url, "pub.cut")
     capsys.readouterr()
     printed = run(capsys, "sub", "pub.cut", "--to", url, *beginning, "-n", "100")
     process.send_signal(signal.SIGINT)
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     out, err = process.communicate()
     assert process.returncode == 130, err
     assert json.loads(out)["events"] == 100
@@ -93,18 +93,18 @@ def test_a_killed_broker_does_not_block_the_exit(capsys):
         process = start(*args, stdin=subprocess.PIPE)
         process.stdin.write(lines(1)[0] + "\n")
         process.stdin.flush()
-        assert main(["sub", "pub.left", "--to", server.url, *_known_soon(server.url, "pub.left"), "-n", "1"]) == 0
+        assert main(["sub", "pub.left", "--to", server.url, *_from_start(server.url, "pub.left"), "-n", "1"]) == 0
     process.stdin.write(lines(1)[0] + "\n")
     process.stdin.flush()
     process.terminate()
-    process.wait(PATIENCE / 2)
+    process.wait(TIMEOUT / 2)
     _, complaint = process.communicate()
     assert process.returncode == 130, complaint
     assert "the broker does not respond" in complaint
     assert "Traceback" not in complaint
 
 
-def _known_soon(url, topic):
+def _from_start(url, topic):
     """Return the options to read from the start, when the topic is registered."""
     wait_until(lambda: main(["registry", "get", topic, "--to", url]) == 0)
     return "--start", "earliest"
@@ -134,6 +134,6 @@ def test_without_subscribers_nothing_is_stored_and_this_is_reported(url, feed, c
 def test_invalid_arguments_are_refused(url, feed, args, complaint, capsys):
     path = feed(*lines(1))
     given = [arg.replace("{file}", path) for arg in args]
-    said = run(capsys, "pub", *given, *(() if "--to" in args else ("--to", url)), code=2)
-    assert complaint in said.err
-    assert "secret" not in said.err
+    output = run(capsys, "pub", *given, *(() if "--to" in args else ("--to", url)), code=2)
+    assert complaint in output.err
+    assert "secret" not in output.err

@@ -5,7 +5,7 @@ import json
 import signal
 
 import pytest
-from verb_processes import PATIENCE, start, wait_until
+from verb_processes import TIMEOUT, start, wait_until
 
 from thinwire import connect
 from thinwire.brokers.embedded import EmbeddedServer
@@ -42,8 +42,8 @@ def publish(url, folder, topic, count):
 def record(capsys, url, path, *args, topic=TOPIC, code=0):
     capsys.readouterr()
     assert main(["record", topic, "--to", str(path), "--servers", url, "--json", *args]) == code, capsys.readouterr()
-    said = capsys.readouterr()
-    return (json.loads(said.out)["topics"][0] if code == 0 else None), said.err
+    output = capsys.readouterr()
+    return (json.loads(output.out)["topics"][0] if code == 0 else None), output.err
 
 
 def in_files(path, log=LOG):
@@ -59,7 +59,7 @@ def at_broker(url, log=LOG):
             reader = await bus.broker.read(log, first=1)
             found = []
             while not found or found[-1].offset < span.last:
-                found.append(await reader.next(PATIENCE))
+                found.append(await reader.next(TIMEOUT))
                 reader.done(found[-1].offset)
             await reader.close()
             return found
@@ -68,10 +68,10 @@ def at_broker(url, log=LOG):
 
 
 def test_messages_and_documents_are_copied(filled, tmp_path, capsys):
-    told, _ = record(capsys, filled, tmp_path / "new", "--until-caught-up")
+    done, _ = record(capsys, filled, tmp_path / "new", "--until-caught-up")
     there = at_broker(filled)
     assert in_files(tmp_path / "new") == there
-    assert (told["messages"], told["since"], told["last"], told["gaps"]) == (len(there), 1, there[-1].offset, [])
+    assert (done["messages"], done["since"], done["last"], done["gaps"]) == (len(there), 1, there[-1].offset, [])
     with open_recording(tmp_path / "new") as recording:
         names = [key.partition(".")[0] for key in recording.documents(REGISTRY)]
         assert {"schema", "topic"} <= set(names)
@@ -82,8 +82,8 @@ def test_a_recording_is_continued_after_its_last_offset(broker, tmp_path, capsys
     topic = "record.halls"
     for _ in range(2):
         publish(broker, tmp_path, topic, 12)
-        _, said = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
-    assert "continues after offset" in said
+        _, errors = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
+    assert "continues after offset" in errors
     assert in_files(tmp_path / "rec", log_of(topic)) == at_broker(broker, log_of(topic))
     again, _ = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
     assert (again["messages"], again["behind"]) == (0, 0)
@@ -91,11 +91,11 @@ def test_a_recording_is_continued_after_its_last_offset(broker, tmp_path, capsys
 
 def test_a_later_start_is_moved_to_the_key_frames_before_it(filled, tmp_path, capsys):
     there = at_broker(filled)
-    told, _ = record(capsys, filled, tmp_path / "rec", "--until-caught-up", "--from", str(there[-1].offset))
+    done, _ = record(capsys, filled, tmp_path / "rec", "--until-caught-up", "--from", str(there[-1].offset))
     begun = in_files(tmp_path / "rec")
     keys = [stored.offset for stored in there[:-1] if stored.subject.endswith(".k")]
     assert begun == there[keys[-1] - 1 :]
-    assert told["since"] == keys[-1]
+    assert done["since"] == keys[-1]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
@@ -104,8 +104,8 @@ def test_an_interrupted_recording_is_complete(filled, tmp_path, sign):
     process = start("record", TOPIC, "--to", str(path), "--servers", filled, "--json")
     wait_until(lambda: list(path.glob("logs/*/*.seg")))
     process.send_signal(sign)
-    out, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, said
+    out, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130, errors
     assert json.loads(out)["topics"][0]["behind"] == 0
     assert len(list(path.glob("logs/*/*.seg"))) == len(list(path.glob("logs/*/*.idx"))) == 1
     assert in_files(path) == at_broker(filled)
@@ -116,10 +116,10 @@ def test_a_killed_recording_is_readable_and_can_be_continued(filled, tmp_path, c
     process = start("record", TOPIC, "--to", str(path), "--servers", filled)
     wait_until(lambda: list(path.glob("logs/*/*.seg")))
     process.kill()
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
     there = at_broker(filled)
-    kept = in_files(path)
-    assert kept == there[: len(kept)]
+    recorded = in_files(path)
+    assert recorded == there[: len(recorded)]
     record(capsys, filled, path, "--until-caught-up")
     assert in_files(path) == there
 
@@ -136,9 +136,9 @@ def test_removed_messages_are_reported_as_a_gap(broker, tmp_path, capsys):
     asyncio.run(append(3))
     record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
     asyncio.run(append(20))
-    told, said = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
-    assert told["gaps"] == [[4, 18]]
-    assert f"{topic}: offsets 4 to 18 are no longer in the log" in said
+    done, errors = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
+    assert done["gaps"] == [[4, 18]]
+    assert f"{topic}: offsets 4 to 18 are no longer in the log" in errors
     assert main(["record", "--info", str(tmp_path / "rec"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["logs"][0]["gaps"] == [[4, 18]]
 
@@ -157,8 +157,8 @@ def test_a_recreated_log_is_refused(broker, tmp_path, capsys):
     record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
     for payload, count in ((b"one", 2), (b"two", 9)):
         asyncio.run(begin(payload, count))
-        _, said = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic, code=2)
-        assert "created again" in said
+        _, errors = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic, code=2)
+        assert "created again" in errors
     assert len(in_files(tmp_path / "rec", log_of(topic))) == 4
 
 
@@ -187,9 +187,9 @@ def test_info_describes_a_recording_and_check_finds_damage(filled, tmp_path, cap
     path = tmp_path / "rec"
     record(capsys, filled, path, "--seconds", "1.5")
     assert main(["record", "--info", str(path), "--check"]) == 0
-    said = capsys.readouterr().out
-    assert TOPIC in said
-    assert "were read and verified" in said
+    output = capsys.readouterr().out
+    assert TOPIC in output
+    assert "were read and verified" in output
     assert main(["record", "--info", str(path), "--json"]) == 0
     [about] = json.loads(capsys.readouterr().out)["logs"]
     there = at_broker(filled)

@@ -39,16 +39,16 @@ def test_documents_are_read_without_a_running_registry(bare, capsys):
 def test_commands_beside_a_running_registry(bare, tmp_path, capsys):
     with running("up", "--to", bare, "--json") as (_, line):
         assert (line["url"], line["dir"]) == (bare, None)
-        said = run(capsys, "get", TOPIC, "--to", bare)
-        assert json.loads(said.out)["topic"] == TOPIC
-        assert said.err == ""
+        output = run(capsys, "get", TOPIC, "--to", bare)
+        assert json.loads(output.out)["topic"] == TOPIC
+        assert output.err == ""
         assert json.loads(run(capsys, "get", f"topic.{TOPIC}", "--to", bare).out)["document"]["topic"] == TOPIC
         [key] = json.loads(run(capsys, "list", "schema", "--json", "--to", bare).out)["keys"]
         assert key.startswith(f"schema.{TOPIC}.")
         assert TOPIC in run(capsys, "list", "--to", bare).out
-        asked = tmp_path / "names.rq"
-        asked.write_text(NAMES)
-        answer = json.loads(run(capsys, "query", f"@{asked}", "--json", "--to", bare).out)
+        query_file = tmp_path / "names.rq"
+        query_file.write_text(NAMES)
+        answer = json.loads(run(capsys, "query", f"@{query_file}", "--json", "--to", bare).out)
         assert answer["rows"] == [[TOPIC]]
         assert "yes" in run(capsys, "query", "ASK { ?s a tw:EventSchema }", "--to", bare).out
         graph = "CONSTRUCT { ?s tw:name ?n } WHERE { ?s a tw:EventSchema ; tw:name ?n }"

@@ -46,10 +46,10 @@ def sub(capsys, url, *args, code=0):
 
 
 def test_the_table_is_printed_besides_the_events(filled, capsys):
-    said = sub(capsys, filled, "--audit")
-    assert len(said.out.splitlines()) == 80
-    assert "bounds and measured errors" in said.err
-    assert " t " in said.err
+    output = sub(capsys, filled, "--audit")
+    assert len(output.out.splitlines()) == 80
+    assert "bounds and measured errors" in output.err
+    assert " t " in output.err
 
 
 def test_the_document_replaces_the_events(filled, capsys):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from verb_processes import PATIENCE, start
+from verb_processes import TIMEOUT, start
 
 from thinwire import BoundExceeded, ClockSkew, MessageUnreadable
 from thinwire.cli.main import main
@@ -28,8 +28,8 @@ def filled(url, tmp_path_factory):
 
 def sub(capsys, url, *args, code=0):
     assert main(["sub", TOPIC, "--to", url, *args]) == code, capsys.readouterr()
-    said = capsys.readouterr()
-    return [json.loads(line) for line in said.out.splitlines()]
+    output = capsys.readouterr()
+    return [json.loads(line) for line in output.out.splitlines()]
 
 
 def test_start_at_the_earliest_event_or_an_offset(filled, capsys):
@@ -63,14 +63,14 @@ def test_ctrl_c_and_a_closed_stdout_lose_no_event(filled, capsys):
     first = start(*args)
     seen = [first.stdout.readline() for _ in EVENTS]
     first.send_signal(signal.SIGINT)
-    rest, complaint = first.communicate(timeout=PATIENCE)
+    rest, complaint = first.communicate(timeout=TIMEOUT)
     assert (first.returncode, rest, complaint) == (130, "", "")
     assert [json.loads(line) for line in seen] == EVENTS
     assert sub(capsys, filled, "--durable", "pipe", "--seconds", "0.5") == []
-    gone = start("sub", TOPIC, "--to", filled, "--durable", "head", "--start", "earliest", stdin=subprocess.DEVNULL)
-    gone.stdout.close()
-    assert (gone.wait(PATIENCE), gone.stderr.read()) == (1, "")
-    gone.stderr.close()
+    piped = start("sub", TOPIC, "--to", filled, "--durable", "head", "--start", "earliest", stdin=subprocess.DEVNULL)
+    piped.stdout.close()
+    assert (piped.wait(TIMEOUT), piped.stderr.read()) == (1, "")
+    piped.stderr.close()
     assert sub(capsys, filled, "--durable", "head", "-n", "40") == EVENTS
 
 

@@ -13,11 +13,11 @@ def test_only_matching_events_are_printed(url, tmp_path, capsys):
     path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     assert main(["pub", TOPIC, str(path), "--to", url, "--infer", "--dimensions", "room", "--retain"]) == 0
     capsys.readouterr()
-    asked = ["sub", TOPIC, "--to", url, "--start", "earliest", "--where", "t between 20.5 and 21 and room = 'R1'"]
-    assert main([*asked, "--count", "3"]) == 0
+    command = ["sub", TOPIC, "--to", url, "--start", "earliest", "--where", "t between 20.5 and 21 and room = 'R1'"]
+    assert main([*command, "--count", "3"]) == 0
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert printed == [event for event in EVENTS if 20.5 <= event["t"] <= 21 and event["room"] == "R1"]
     assert main(["sub", TOPIC, "--to", url, "--where", "t > 20 and rom = 'R1'"]) == 2
-    said = capsys.readouterr().err
-    assert "no such property" in said
-    assert said.splitlines()[-1].index("^") == said.splitlines()[-2].index("rom")
+    errors = capsys.readouterr().err
+    assert "no such property" in errors
+    assert errors.splitlines()[-1].index("^") == errors.splitlines()[-2].index("rom")

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from verb_processes import PATIENCE, children, gone, running
+from verb_processes import TIMEOUT, children, have_ended, running
 
 from thinwire.cli import up as up_command
 from thinwire.cli.main import main
@@ -26,10 +26,10 @@ def test_ctrl_c_stops_it_and_leaves_no_process(up, tmp_path, capsys):
     started = children(process)
     assert any("nats-server" in child.name() for child in started)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said
-    assert "Traceback" not in said[1]
-    assert gone(started)
+    output = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output[1]
+    assert have_ended(started)
     assert (tmp_path / "data").is_dir()
 
 
@@ -38,17 +38,17 @@ def test_the_broker_ends_with_a_killed_process(up):
     started = children(process)
     assert started
     process.kill()
-    process.wait(PATIENCE)
-    assert gone(started)
+    process.wait(TIMEOUT)
+    assert have_ended(started)
 
 
 def test_the_exit_of_the_broker_is_reported(up):
     process, _ = up
     [broker] = children(process)
     broker.kill()
-    said = process.communicate(timeout=PATIENCE)
+    output = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 2
-    assert "the broker has exited" in said[1]
+    assert "the broker has exited" in output[1]
 
 
 def test_services_run_beside_a_broker_together_or_alone(up):
@@ -60,12 +60,12 @@ def test_services_run_beside_a_broker_together_or_alone(up):
         (("--only", "dictionaries"), "the dictionary trainer runs"),
         (("--only", "watches"), "the watcher runs"),
     ):
-        with running("up", "--to", line["url"], *only, "--json") as (process, said):
-            assert said["url"] == line["url"]
+        with running("up", "--to", line["url"], *only, "--json") as (process, output):
+            assert output["url"] == line["url"]
             process.send_signal(signal.SIGINT)
-            words = process.communicate(timeout=PATIENCE)[1]
-            assert process.returncode == 0, words
-            assert sentence in words
+            errors = process.communicate(timeout=TIMEOUT)[1]
+            assert process.returncode == 0, errors
+            assert sentence in errors
 
 
 def test_an_unusable_directory_is_reported(tmp_path, capsys):

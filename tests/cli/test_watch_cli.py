@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from verb_processes import PATIENCE, start
+from verb_processes import TIMEOUT, start
 
 from thinwire.cli.main import main
 
@@ -27,9 +27,9 @@ def filled(url, tmp_path_factory):
 def test_notifications_are_printed_as_json_or_text(filled, capsys):
     args = ["watch", EXPRESSION, "--to", filled, "--start", "earliest", "--max-delay", "0.1"]
     assert main([*args, "--count", "3", "--json"]) == 0
-    said = capsys.readouterr()
-    assert "thinwire: watching " in said.err
-    lines = [json.loads(line) for line in said.out.splitlines()]
+    output = capsys.readouterr()
+    assert "thinwire: watching " in output.err
+    lines = [json.loads(line) for line in output.out.splitlines()]
     name = f"{TOPIC}[R1].t"
     assert [line["values"] for line in lines] == [{name: 20}, {name: 22}, {name: 20}]
     assert [(line["number"], line["late"], line["conjuncts"]) for line in lines] == [
@@ -46,21 +46,21 @@ def test_errors_in_an_expression_are_marked(filled, capsys):
         ("nowhere[R1].t +- 1", "no such topic", "nowhere"),
     ):
         assert main(["watch", expression, "--to", filled]) == 2
-        said = capsys.readouterr().err.splitlines()
-        assert sentence in said[0]
-        assert said[-1].index("^") == said[-2].index(pointed)
+        output = capsys.readouterr().err.splitlines()
+        assert sentence in output[0]
+        assert output[-1].index("^") == output[-2].index(pointed)
     assert main(["watch", EXPRESSION, "--to", filled, "--start", "7"]) == 2
     assert "ISO time" in capsys.readouterr().err
 
 
 def test_ctrl_c_closes_the_watch(filled):
     process = start("watch", EXPRESSION, "--to", filled, "--start", "earliest", "--max-delay", "0.1")
-    timer = threading.Timer(PATIENCE, process.kill)
+    timer = threading.Timer(TIMEOUT, process.kill)
     timer.start()
     try:
         assert TOPIC in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
         assert process.returncode == 130
     finally:
         timer.cancel()

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def start(*args, **options):
@@ -44,7 +44,7 @@ def running(*args):
         yield process, json.loads(line)
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
 
 
 def children(process):
@@ -52,15 +52,15 @@ def children(process):
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def gone(processes):
+def have_ended(processes):
     """Return whether all of these processes end."""
-    left = psutil.wait_procs(processes, timeout=PATIENCE)[1]
+    left = psutil.wait_procs(processes, timeout=TIMEOUT)[1]
     return not left
 
 
 def wait_until(condition):
     """Wait until a condition that depends on another process holds."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

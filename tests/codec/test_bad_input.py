@@ -112,17 +112,17 @@ def deep(levels):
 
 
 def cases():
-    for name, wrong, error, words in BAD_ROOMS:
-        yield pytest.param(ROOMS, GOOD, wrong, error, words, id=name)
-    for name, wrong, error, words in [*BAD_RICH, ("deep", {"blob": deep(5_000)}, TooLarge, ["'blob'", "limit=64"])]:
-        yield pytest.param(RICH, {"id": "a", "scan": [0.5, 1.0]}, wrong, error, words, id=name)
+    for name, wrong, error, parts in BAD_ROOMS:
+        yield pytest.param(ROOMS, GOOD, wrong, error, parts, id=name)
+    for name, wrong, error, parts in [*BAD_RICH, ("deep", {"blob": deep(5_000)}, TooLarge, ["'blob'", "limit=64"])]:
+        yield pytest.param(RICH, {"id": "a", "scan": [0.5, 1.0]}, wrong, error, parts, id=name)
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("form", ["compact", "json"])
-@pytest.mark.parametrize(("schema", "good", "wrong", "error", "words"), list(cases()))
+@pytest.mark.parametrize(("schema", "good", "wrong", "error", "parts"), list(cases()))
 def test_a_bad_event_is_rejected_with_its_field_and_the_stream_continues(
-    schema, good, wrong, error, words, form, compiled
+    schema, good, wrong, error, parts, form, compiled
 ):
     config = StreamConfig(format=form)
     loop, untouched = (Loop(schema, config, compiled=compiled) for _ in range(2))
@@ -131,7 +131,7 @@ def test_a_bad_event_is_rejected_with_its_field_and_the_stream_continues(
         each.publish(good)
     with pytest.raises(error) as caught:
         loop.publish({**good, **wrong})
-    assert [word for word in words if word not in str(caught.value)] == []
+    assert [part for part in parts if part not in str(caught.value)] == []
     with pytest.raises(error):
         Loop(schema, config, compiled=compiled).publish({**good, **wrong})
     change = {"note": "after", "text0": "after"}
@@ -237,11 +237,11 @@ DEMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("requested", "error", "words"), DEMANDS, ids=lambda case: str(case)[:50])
-def test_a_bad_demand_is_rejected_with_its_property(requested, error, words):
+@pytest.mark.parametrize(("requested", "error", "parts"), DEMANDS, ids=lambda case: str(case)[:50])
+def test_a_bad_demand_is_rejected_with_its_property(requested, error, parts):
     with pytest.raises(error) as caught:
         resolve(ROOMS, Demand(**requested))
-    assert [word for word in words if word not in str(caught.value)] == []
+    assert [part for part in parts if part not in str(caught.value)] == []
     publisher = StreamEncoder(ROOMS, compiled=False)
     publisher.publish(GOOD, 0)
     with pytest.raises(error):
@@ -251,7 +251,7 @@ def test_a_bad_demand_is_rejected_with_its_property(requested, error, words):
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error", "parts"),
     [
         (lambda: Demand(mode="guess"), DemandError, ["'predict' or 'hold'", "guess"]),
         (lambda: Demand(default_tolerance=-1), DemandError, ["default_tolerance", "zero or more", "-1"]),
@@ -268,10 +268,10 @@ def test_a_bad_demand_is_rejected_with_its_property(requested, error, words):
         (lambda: StreamConfig(max_sources=0), ConfigError, ["max_sources", "1000000", "value=0"]),
     ],
 )
-def test_a_bad_setting_is_rejected_with_its_name(make, error, words):
+def test_a_bad_setting_is_rejected_with_its_name(make, error, parts):
     with pytest.raises(error) as caught:
         make()
-    assert [word for word in words if word not in str(caught.value)] == []
+    assert [part for part in parts if part not in str(caught.value)] == []
 
 
 def test_min_interval_needs_a_timestamp():

@@ -202,12 +202,12 @@ def test_a_subscription_to_changes_must_get_the_first_event():
 
 def test_a_projection_has_the_requested_properties_and_no_others():
     tanks = DemoSubscription("tanks", 0.5, properties=TANKS)
-    whole = delivered(1)
-    part = whole.like(tanks.project(whole), {name: b for name, b in whole.bound.items() if tanks.selects(name)})
+    event = delivered(1)
+    part = event.like(tanks.project(event), {name: b for name, b in event.bound.items() if tanks.selects(name)})
     check, row = check_of(part, subscription=tanks)
     assert check.result.violations == 0
     assert set(row.errors) == {*TANKS, "timestamp"}
-    check, _ = check_of(whole, subscription=tanks)
+    check, _ = check_of(event, subscription=tanks)
     assert check.result.violations == 1
     assert "properties that were not requested" in check.result.first_violation
 

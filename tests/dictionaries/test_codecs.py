@@ -98,7 +98,7 @@ def test_a_stream_comes_back_in_order(make: Callable[[], Codec]) -> None:
     assert [theirs.unpack(ours.pack(message), LIMIT) for message in stream] == stream
 
 
-def test_a_dictionary_whose_tables_are_broken_is_named() -> None:
+def test_a_dictionary_with_broken_tables_is_reported() -> None:
     codec = Zstd(b"\x37\xa4\x30\xec" + bytes(range(200)), 3, 100)
     with pytest.raises(CorruptDictionary):
         codec.pack(ROOMS[0])

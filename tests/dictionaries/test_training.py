@@ -124,7 +124,7 @@ def test_confidential_values_never_enter_a_dictionary() -> None:
         {"time": n, "ward": f"W{n % 7}", "pulse": 60 + n % 40, "diagnosis": f"{marked}-{n % 3}"} for n in range(900)
     ]
     open_, shared = ([json.dumps(e).encode() for e in es] for es in (events, without_confidential(events, schema)))
-    assert marked[:8].encode() in _content(open_, "zstd"), "the test must be able to find what it looks for"
+    assert marked[:8].encode() in _content(open_, "zstd"), "the test must be able to find the marked value"
     for codec in ("zlib", "zstd"):
         content = _content(shared, codec)
         assert b"diagnosis" not in content

@@ -1,4 +1,4 @@
-"""Histograms: quantiles near the true ones, in bounded memory, however the values came in."""
+"""Histograms: approximate quantiles in bounded memory, independent of how values are added."""
 
 import math
 
@@ -39,13 +39,13 @@ def test_the_ends_are_exact(column):
 
 
 @given(st.lists(values, max_size=50))
-def test_quantiles_never_fall(column):
+def test_quantiles_are_monotonic(column):
     found = [histogram_of(column).quantile(share / 20) for share in range(21)]
     assert found == sorted(found) if column else found == [None] * 21
 
 
 @given(st.lists(st.floats(0), max_size=80))
-def test_a_column_at_once_is_the_same_as_one_by_one(column):
+def test_a_column_and_single_values_give_the_same_histogram(column):
     at_once = Histogram()
     at_once.add_many(column)
     one_by_one = histogram_of(column)
@@ -55,7 +55,7 @@ def test_a_column_at_once_is_the_same_as_one_by_one(column):
 
 
 @given(st.lists(st.lists(values, max_size=20), max_size=4))
-def test_merging_is_counting_everything(columns):
+def test_merging_equals_counting_all_values(columns):
     assert merge_histograms(map(histogram_of, columns)) == histogram_of(
         [value for column in columns for value in column]
     )
@@ -77,13 +77,13 @@ def test_several_of_a_value():
     assert histogram.quantile(1.0) == 4.0
 
 
-def test_what_is_above_the_ceiling_still_counts():
+def test_values_above_the_largest_bucket_are_counted():
     histogram = histogram_of([1.0, math.inf, math.inf])
     assert (histogram.quantile(0.3), histogram.quantile(0.6)) == (1.0, math.inf)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan])
-def test_what_is_no_size_is_refused(value):
+def test_invalid_values_are_rejected(value):
     histogram = Histogram()
     with pytest.raises(LedgerError, match="non-negative"):
         histogram.add(value)

@@ -1,4 +1,4 @@
-"""Ledgers as files: appended, read again, and precise about damage."""
+"""Ledger files: appending, reading, and errors with the position of damage."""
 
 import json
 
@@ -16,7 +16,7 @@ def path(tmp_path):
     return tmp_path / "deep" / "folder" / "run.jsonl"
 
 
-def test_rows_come_back_in_order(path):
+def test_rows_are_read_in_order(path):
     append(path, ROWS)
     append(path, [])
     append(path, ROWS[:1])
@@ -39,16 +39,16 @@ def test_a_row_too_long_for_a_line_is_not_written(path):
     assert not path.exists()
 
 
-def test_a_line_cut_short_by_a_crash_takes_no_other_with_it(path):
+def test_a_line_truncated_by_a_crash_does_not_affect_others(path):
     append(path, ROWS)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-9])
+    content = path.read_bytes()
+    path.write_bytes(content[:-9])
     append(path, ROWS)
     rows = read(path)
     assert next(rows) == ROWS[0]
     with pytest.raises(LedgerError, match="line=2"):
         next(rows)
-    assert path.read_bytes().endswith(b"\n" + whole)
+    assert path.read_bytes().endswith(b"\n" + content)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_line_cut_short_by_a_crash_takes_no_other_with_it(path):
     ],
     ids=lambda line: repr(line[:50]),
 )
-def test_damage_is_told_with_file_and_line(path, line):
+def test_damage_is_reported_with_file_and_line(path, line):
     append(path, ROWS)
     with path.open("ab") as file:
         file.write(line + b"\n")

@@ -1,4 +1,4 @@
-"""Rows: tallied, merged, written down and read again."""
+"""Rows: counted, merged, written and read."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from thinwire.errors import LedgerError
 from thinwire.ledger import COUNTERS, KEYS, MANY, Deviation, Histogram, Row, RowTally, from_document, merge, to_document
 
 counts = st.integers(0, 10**12)
-words = st.sampled_from(["", "a", "b", "*", "räume", "\n"])
+texts = st.sampled_from(["", "a", "b", "*", "räume", "\n"])
 # Multiples of a power of two add up without rounding, so that sums can be compared exactly.
 seconds = st.integers(0, 2**40).map(lambda n: n / 1024)
 pairs = st.lists(st.tuples(st.floats(0, allow_nan=False), st.floats(0, 1e300)), max_size=5)
@@ -35,23 +35,23 @@ def deviations(draw):
 
 rows = st.builds(
     Row,
-    **dict.fromkeys(KEYS, words),
+    **dict.fromkeys(KEYS, texts),
     **dict.fromkeys(COUNTERS, counts),
-    errors=st.dictionaries(words, deviations(), max_size=3),
+    errors=st.dictionaries(texts, deviations(), max_size=3),
     latency_sent=histograms(),
     latency_virtual=histograms(),
-    cpu_seconds=st.dictionaries(words, seconds, max_size=3),
+    cpu_seconds=st.dictionaries(texts, seconds, max_size=3),
 )
 
 
 @given(rows)
-def test_a_row_survives_json(row):
+def test_a_row_round_trips_through_json(row):
     text = json.dumps(to_document(row), allow_nan=False)
     assert from_document(json.loads(text)) == row
 
 
 @given(rows, rows, rows)
-def test_merging_does_not_care_how(one, two, three):
+def test_merging_is_associative_and_commutative(one, two, three):
     at_once = merge([one, two, three])
     assert merge([merge([one, two]), three]) == at_once
     assert merge([one, merge([two, three])]) == at_once
@@ -64,36 +64,36 @@ def test_a_row_merged_alone_is_itself(row):
 
 
 @given(rows, rows)
-def test_the_worst_stays_the_worst(one, other):
+def test_merging_keeps_the_largest_error(one, other):
     both = merge([one, other])
     assert both.broken == one.broken + other.broken
     assert both.error_max == max((row.error_max for row in (one, other) if row.error_max is not None), default=None)
     assert both.frame_bytes == one.frame_bytes + other.frame_bytes
 
 
-def test_merging_nothing_is_refused():
+def test_merging_no_rows_is_rejected():
     with pytest.raises(LedgerError, match="no rows"):
         merge([])
 
 
-def test_keys_that_differ_become_many():
+def test_different_keys_are_merged_to_many():
     total = merge([Row("r", "rooms", role="publisher"), Row("r", "tanks", role="publisher")])
     assert (total.run, total.topic, total.role) == ("r", MANY, "publisher")
 
 
-def test_savings_need_something_to_save():
+def test_savings_need_a_baseline():
     assert Row("r").saved is None
     assert Row("r").bytes_per_event is None
     assert Row("r", raw_bytes=1000, data_bytes=40, key_bytes=30, control_bytes=20, dictionary_bytes=10).saved == 0.9
     assert Row("r", raw_bytes=10, data_bytes=20).saved == -1.0
 
 
-def test_an_unchecked_promise_is_not_a_kept_one():
+def test_an_unchecked_guarantee_does_not_count_as_met():
     assert Row("r").error_max is None
     assert Row("r").error_p99 is None
 
 
-def test_a_tally_becomes_a_row_and_goes_on():
+def test_a_tally_gives_a_row_and_continues():
     tally = RowTally("r", "rooms", "edge", "strict", "subscriber")
     tally.count(events=2, told_missing=1)
     tally.latencies([0.1, 0.2])
@@ -110,7 +110,7 @@ def test_a_tally_becomes_a_row_and_goes_on():
     assert (after.events, after.error_max, after.broken, after.latency_sent.most) == (7, 2.0, 1, 9.0)
 
 
-def test_a_tally_counts_all_or_nothing():
+def test_an_invalid_count_changes_nothing():
     tally = RowTally("r")
     with pytest.raises(LedgerError, match="eventz"):
         tally.count(events=1, eventz=1)
@@ -120,7 +120,7 @@ def test_a_tally_counts_all_or_nothing():
 
 
 @given(pairs)
-def test_errors_as_a_column_are_the_same_as_one_by_one(given_pairs):
+def test_a_column_of_errors_and_single_errors_give_the_same_row(given_pairs):
     one_by_one, at_once = Deviation(), Deviation()
     for error, bound in given_pairs:
         one_by_one.add(error, bound)
@@ -142,7 +142,7 @@ def test_a_bound_of_zero_means_equal():
 
 
 @pytest.mark.parametrize(("error", "bound"), [(-1, 1), (1, -1), (math.nan, 1), (1, math.nan), (1, math.inf)])
-def test_errors_and_bounds_are_sizes(error, bound):
+def test_errors_and_bounds_are_finite_and_not_negative(error, bound):
     with pytest.raises(LedgerError, match="errors must be non-negative"):
         Deviation().add(error, bound)
     with pytest.raises(LedgerError, match="errors must be non-negative"):
@@ -174,11 +174,11 @@ def broken_documents():
 
 
 @pytest.mark.parametrize(("document", "complaint"), list(broken_documents()))
-def test_a_document_that_is_no_row_is_refused_by_name(document, complaint):
+def test_an_invalid_row_document_is_rejected_with_its_field(document, complaint):
     with pytest.raises(LedgerError) as caught:
         from_document(document)
     assert complaint in str(caught.value)
 
 
-def test_fields_left_out_are_zero():
+def test_omitted_fields_are_zero():
     assert from_document({"version": 1, "run": "r"}) == Row("r")

@@ -1,4 +1,4 @@
-"""Placements from start to end: promises kept on every host, bounds, splits, explanations, bad input."""
+"""Complete placements: latency limits on every host, bounds, splits, explanations, invalid input."""
 
 import pytest
 from placement_models import small_model
@@ -18,7 +18,7 @@ def request(count, rate=10.0, interval=0.02, promise=1.0):
     return [TopicLoad(f"t{n}", rate + n % 7, interval, promise) for n in range(count)]
 
 
-def test_every_topic_gets_a_seat_and_every_promise_a_margin():
+def test_every_topic_is_placed_within_its_latency_limit():
     topics = request(20)
     plan = propose(topics, HOST, small_model(), 6)
     assert sorted(name for seat in plan.assignments for name in seat.topics) == sorted(topic.name for topic in topics)
@@ -27,7 +27,7 @@ def test_every_topic_gets_a_seat_and_every_promise_a_margin():
     assert plan.lower_bound <= len(plan.assignments) <= plan.lower_bound + 1
 
 
-def test_promises_may_differ():
+def test_latency_limits_may_differ():
     topics = [
         TopicLoad("quick", 5, 0.02, promise=0.06),
         *(TopicLoad(f"slow{n}", 15, 0.04, promise=5.0) for n in range(7)),
@@ -46,14 +46,14 @@ def test_hosts_may_differ():
     assert all(bound <= 1.0 for seat in plan.assignments for bound in seat.bounds)
 
 
-def test_a_handful_gets_the_fewest_hosts():
+def test_few_topics_get_the_minimum_number_of_hosts():
     topics = [TopicLoad(f"t{n}", 8 + 3 * n, 0.03) for n in range(8)]
     plan = propose(topics, HOST, small_model(), 3)
     assert plan.gap == 0
     assert len(plan.assignments) == len(fewest(HostFeasibility(small_model(), HOST[0], topics), 3))
 
 
-def test_few_strong_hosts_take_what_fits_nowhere_else():
+def test_few_fast_hosts_take_topics_that_fit_nowhere_else():
     hosts = [Host("fast", cores=4, speed=3.0, count=1), Host("slow", cores=4)]
     topics = [TopicLoad("hot", 60, 0.03), *request(14)]
     plan = propose(topics, hosts, small_model(), 6)
@@ -73,7 +73,7 @@ def test_many_different_rates_become_few_types():
     assert all(rough.rate <= topic.rate for rough, topic in zip(bucketed(topics, up=False), topics, strict=True))
 
 
-def test_a_topic_too_fast_for_any_host_is_to_be_split():
+def test_a_topic_too_fast_for_any_host_must_be_split():
     hot = TopicLoad("hot", 100, 0.03)
     with pytest.raises(LatencyLimitUnreachable, match=r"'hot'.*parts=\d") as error:
         propose([hot, *request(3)], HOST, small_model(), 6)
@@ -83,12 +83,12 @@ def test_a_topic_too_fast_for_any_host_is_to_be_split():
     assert split(hot, HOST, small_model()).parts == len(parts)
 
 
-def test_a_promise_shorter_than_the_work_cannot_be_helped():
+def test_a_latency_limit_below_the_processing_time_is_infeasible():
     with pytest.raises(LatencyLimitUnreachable, match="parts=None"):
         propose([TopicLoad("slow", 1, 0.05, promise=0.01)], HOST, small_model(), 6)
 
 
-def test_a_tighter_promise_costs_hosts():
+def test_a_lower_latency_limit_needs_more_hosts():
     topics = request(24, rate=14, interval=0.03, promise=0.5)
     plan = propose(topics, HOST, small_model(), 6)
     costs = tightened(topics, HOST, small_model(), 6, shares=(0.5, 0.001))
@@ -107,7 +107,7 @@ def test_an_explanation_names_neighbours_and_other_hosts():
     assert "limit 1000 ms" in " ".join(found.sentences)
 
 
-def test_bad_requests_are_refused():
+def test_invalid_requests_are_rejected():
     with pytest.raises(ConfigError, match="'k'"):
         propose(request(2), HOST, small_model(), 0)
     with pytest.raises(ConfigError, match="no host"):

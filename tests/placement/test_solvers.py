@@ -1,4 +1,4 @@
-"""Solvers against the reference that looks at everything; bounds that are bounds."""
+"""Solvers compared with exhaustive search, and valid lower bounds."""
 
 from itertools import chain, combinations
 
@@ -28,7 +28,7 @@ SOLVERS = {
 
 
 def check(feasibility, placed, k):
-    """Every topic once, no host too full, every promise kept."""
+    """Check that every topic is placed once, within the capacity of hosts and all latency limits."""
     assert sorted(chain(*placed)) == list(range(len(feasibility.types)))
     assert all(len(shared) <= k for shared in placed)
     assert all(feasibility.is_feasible(feasibility.pattern_of(shared)) for shared in placed if shared)
@@ -36,14 +36,14 @@ def check(feasibility, placed, k):
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 @pytest.mark.parametrize("k", [1, 2, 3, 6])
-def test_every_solver_keeps_every_promise(name, k):
+def test_every_solver_meets_every_latency_limit(name, k):
     feasibility = random_feasibility(16, 3, high=0.8)
     check(feasibility, SOLVERS[name](feasibility, k), k)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([0.0, 0.4]))
-def test_ours_lies_between_the_bound_and_first_fit_and_the_fewest_too(seed, k, low):
+def test_our_solution_and_the_optimum_lie_between_the_bound_and_first_fit(seed, k, low):
     feasibility = random_feasibility(8, seed, low=low, high=0.8)
     best = fewest(feasibility, k)
     check(feasibility, best, k)
@@ -54,7 +54,7 @@ def test_ours_lies_between_the_bound_and_first_fit_and_the_fewest_too(seed, k, l
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
-def test_a_search_that_is_cut_short_still_proves_a_bound(seed):
+def test_an_interrupted_search_still_gives_a_bound(seed):
     feasibility = random_feasibility(8, seed, low=0.4, high=0.8)
     assert relax(feasibility, 4, budget=50).bound <= len(fewest(feasibility, 4))
 
@@ -70,7 +70,7 @@ def test_pairs_are_the_fewest_hosts_for_two(seed):
     assert relaxed.bound == len(dive(feasibility, 2, relaxed)) == len(placed)
 
 
-def test_pricing_finds_the_dearest_pattern():
+def test_pricing_finds_the_most_valuable_pattern():
     feasibility = random_feasibility(10, 5, low=0.3)
     prices = np.random.Generator(np.random.PCG64(1)).random(len(feasibility.rates))
     search = PatternSearch(feasibility, prices, 3, budget=100_000, slack=1e-6, enough=100_000)
@@ -83,7 +83,7 @@ def test_pricing_finds_the_dearest_pattern():
 
 @pytest.mark.parametrize("overhead", [0.0, 0.05])
 @pytest.mark.parametrize("model", [small_model(), without_margin(small_model())], ids=["margin", "no margin"])
-def test_the_quick_answer_is_that_of_the_model(overhead, model):
+def test_the_fast_check_agrees_with_the_model(overhead, model):
     dice = np.random.Generator(np.random.PCG64(3))
     feasibility = random_feasibility(30, 4, low=0.3)
     feasibility = HostFeasibility(model, Host(overhead=overhead), feasibility.topics)
@@ -103,7 +103,7 @@ def test_a_lighter_topic_fits_wherever_a_heavier_one_does():
         assert (feasibility.check_sets(instead) >= feasibility.check_sets(beside)).all()
 
 
-def test_dense_requests_are_placed_next_to_a_bound_that_is_the_last_word():
+def test_dense_requests_are_placed_close_to_a_tight_bound():
     feasibility = random_feasibility(30, 1, low=0.5, high=0.9)
     relaxed = relax(feasibility, 6)
     placed = dive(feasibility, 6, relaxed)
@@ -113,7 +113,7 @@ def test_dense_requests_are_placed_next_to_a_bound_that_is_the_last_word():
     assert len(first_fit(feasibility, 6)) >= len(placed) >= relaxed.bound > 5
 
 
-def test_spreading_keeps_the_count_and_eases_the_worst():
+def test_spreading_keeps_the_number_of_hosts_and_lowers_the_highest_load():
     feasibility = random_feasibility(24, 2, high=0.85)
     placed = first_fit(feasibility, 6)
     after = balanced(feasibility, placed, 6)
@@ -157,6 +157,6 @@ def test_the_relaxation_covers_every_demand(demands):
     assert master.value == pytest.approx(max(sum(demands) / 2, *demands))
 
 
-def test_too_much_to_look_at_is_refused():
+def test_a_too_large_exhaustive_search_is_rejected():
     with pytest.raises(ConfigError, match="limit=14"):
         fewest(random_feasibility(15, 1), 2)

@@ -248,9 +248,9 @@ def test_the_sample_is_bounded() -> None:
 def test_objects_that_are_tables_become_one_opaque_property() -> None:
     wide = {f"k{i}": i for i in range(300)}
     deep: dict[str, Any] = {}
-    place = deep
+    level = deep
     for _ in range(50):
-        place["x"] = place = {}
+        level["x"] = level = {}
     schema = infer([{"wide": wide, "deep": deep}], "s")
     assert [(p.name, p.kind) for p in schema] == [("wide", Kind.OPAQUE), (".".join(["deep", *"x" * 7]), Kind.OPAQUE)]
 

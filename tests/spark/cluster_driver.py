@@ -25,7 +25,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.scheduler.minRegisteredResourcesRatio": 1.0,  # no task before both executors are there
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
-    "spark.network.timeout": "600s",  # an executor that is kept waiting is not lost; one that is killed is seen at once
+    "spark.network.timeout": "600s",  # a slow executor is not lost; a killed one is detected at once
 }
 
 

@@ -65,7 +65,7 @@ def cancelled(spark: SparkSession) -> float:
     try:
         sweep(spark, waited, grid(seconds=[600.0, 600.0]), progress=interrupt)
     except KeyboardInterrupt:
-        sweep(spark, squared, grid(n=[7]))  # finds a free core only if the tasks are gone
+        sweep(spark, squared, grid(n=[7]))  # finds a free core only if the tasks have ended
     return time.monotonic() - started
 
 

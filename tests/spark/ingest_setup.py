@@ -100,12 +100,12 @@ class Row(dict[str, Any]):
 def landed(table: Path) -> list[Row]:
     """Return the rows of the files that are in the sink log of the table."""
     log = [file for file in (table / "_spark_metadata").iterdir() if file.name[0].isdigit()]
-    whole = max((int(file.stem) for file in log if file.suffix == ".compact"), default=-1)
-    files = [file for file in log if int(file.stem) > whole or file.name == f"{whole}.compact"]
+    compacted = max((int(file.stem) for file in log if file.suffix == ".compact"), default=-1)
+    files = [file for file in log if int(file.stem) > compacted or file.name == f"{compacted}.compact"]
     entries = [json.loads(line) for file in files for line in file.read_text().splitlines()[1:]]
-    places = [unquote(entry["path"].removeprefix("file://")) for entry in entries]
-    assert len(places) == len(set(places))
-    rows = [row for place in places for row in pq.ParquetFile(place).read().to_pylist()]
+    paths = [unquote(entry["path"].removeprefix("file://")) for entry in entries]
+    assert len(paths) == len(set(paths))
+    rows = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
     return [Row({**row, "_bound": Row(row["_bound"])}) for row in rows]
 
 

@@ -104,14 +104,14 @@ def _environment(folder: Path) -> dict[str, str]:
     scratch.mkdir(exist_ok=True)
     settings.mkdir(exist_ok=True)
     foreign = ("SPARK_", "PYSPARK_", "PYTHONPATH", "JAVA_TOOL_OPTIONS")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return kept | {
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return inherited | {
         "SPARK_HOME": str(HOME),
         "SPARK_CONF_DIR": str(settings),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_DAEMON_MEMORY": "1g",
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout={TIMEOUT:.0f}",  # a worker that is kept waiting is not dead
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout={TIMEOUT:.0f}",  # a slow worker is not dead
         "PYSPARK_PYTHON": str(_bare_python(folder)),
         "TMPDIR": str(scratch),
     }

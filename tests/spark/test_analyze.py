@@ -28,8 +28,8 @@ REQUEST = AnalysisRequest("machines", FEW, time="time", dimensions=["machine"], 
 
 def lines(path: Path, events=EVENTS, *, spoilt=()) -> Path:
     texts = [json.dumps(event) for event in events]
-    for place, text in sorted(spoilt, reverse=True):
-        texts.insert(place, text)
+    for index, text in sorted(spoilt, reverse=True):
+        texts.insert(index, text)
     path.write_text("\n".join(texts) + "\n")
     return path
 
@@ -40,7 +40,7 @@ def figures(report):
     return judged, list(report.baselines), list(report.properties), report.training, report.rejected, report.rejects
 
 
-def test_spark_finds_what_one_process_finds(spark, tmp_path):
+def test_spark_gives_the_results_of_one_process(spark, tmp_path):
     spoilt = [(3, "{"), (3, ""), (700, "[1]"), (1900, '{"time":"soon"}')]
     path = lines(tmp_path / "m.jsonl", spoilt=spoilt)
     path.write_bytes(BOM_UTF8 + path.read_bytes().replace(b"[1]", b"[\xff]"))
@@ -95,16 +95,16 @@ def test_events_out_of_order_are_put_in_order(spark, tmp_path):
     path = lines(tmp_path / "m.jsonl", EVENTS[::-1])
     halves = [lines(tmp_path / "1.jsonl", EVENTS[:900]), lines(tmp_path / "2.jsonl", EVENTS[900:])]
     one = replace(REQUEST, strategies=FEW[:1])
-    whole = analyze(spark, [str(path)], one)
+    complete = analyze(spark, [str(path)], one)
     parts = analyze(spark, list(map(str, halves)), one)
-    assert whole.chosen.outcome.events == parts.chosen.outcome.events == 1_200
-    assert whole.chosen.outcome.total.frame == pytest.approx(parts.chosen.outcome.total.frame, rel=0.01)
+    assert complete.chosen.outcome.events == parts.chosen.outcome.events == 1_200
+    assert complete.chosen.outcome.total.frame == pytest.approx(parts.chosen.outcome.total.frame, rel=0.01)
 
 
 def test_chunks_make_little_difference(tmp_path):
     path = lines(tmp_path / "m.jsonl")
-    whole, cut = (analyze_files([path], replace(REQUEST, chunk=chunk)) for chunk in (10_000, 300))
-    for one, other in zip(whole.strategies, cut.strategies, strict=True):
+    complete, cut = (analyze_files([path], replace(REQUEST, chunk=chunk)) for chunk in (10_000, 300))
+    for one, other in zip(complete.strategies, cut.strategies, strict=True):
         assert one.outcome.events == other.outcome.events
         assert other.outcome.is_guarantee_met
         assert other.link_saving == pytest.approx(one.link_saving, abs=0.01)

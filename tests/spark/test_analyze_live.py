@@ -1,4 +1,4 @@
-"""What an analysis predicts is what a live run measures: recorded events, the plan, a broker, the sockets."""
+"""The prediction of an analysis agrees with a live run over a broker."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
 
 
 async def _live(plan, events) -> tuple[int, int, int]:
-    """Publish the events as they came, with the plan; bytes of frames, bytes on the sockets, events that arrived."""
+    """Publish events with the plan. Return bytes of frames, bytes on sockets, and the number of delivered events."""
     checker = GuaranteeChecker(plan.schema, plan.stream_config.demand, RowTally("live"))
     arrived = 0
     async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port) as proxy:

@@ -20,7 +20,7 @@ COUNT = 800
 def test_a_topic_is_analysed_as_its_events_in_a_file_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(SparkSession, "stop", lambda self: None)  # the session is that of all tests
+    monkeypatch.setattr(SparkSession, "stop", lambda self: None)  # the session is shared by all tests
     plan = tmp_path / "plan.toml"
     with broker() as url:
         live = publish(url, rooms(TOPIC), COUNT)

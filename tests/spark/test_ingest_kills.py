@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 
 
 def verb(url: str, table: Path, master: str) -> list[str]:
-    place = ["--servers", url, "--master", master, "--batch", "80", "--tolerance", "t=0.5"]
-    return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *place]
+    options = ["--servers", url, "--master", master, "--batch", "80", "--tolerance", "t=0.5"]
+    return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *options]
 
 
 def test_ingest_survives_killed_workers_a_killed_driver_and_an_early_stop(tmp_path: Path) -> None:

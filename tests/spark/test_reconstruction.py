@@ -31,11 +31,11 @@ def walked(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     last: dict[Any, dict[str, Any]] = {}
     out = []
     for row in sorted(table, key=lambda row: row["n"]):
-        known = last.setdefault((row["plant"], row["room"]), dict.fromkeys(NAMES))
+        current = last.setdefault((row["plant"], row["room"]), dict.fromkeys(NAMES))
         for name in NAMES:
             if row[name] is not None or name in (row["gone"] or ()):
-                known[name] = row[name]
-        out.append({**row, **known})
+                current[name] = row[name]
+        out.append({**row, **current})
     return out
 
 

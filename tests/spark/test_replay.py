@@ -30,11 +30,11 @@ def by_source(found: list[Any]) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("publishers", [1, 2])
 def test_a_replayed_topic_has_the_same_events(spark: SparkSession, tmp_path: Path, publishers: int) -> None:
-    place = str(tmp_path / "rooms")
+    folder = str(tmp_path / "rooms")
     with broker() as url:
         publish_events(url, rooms(TOPIC), readings(400, seed=1))
-        ingest(spark, url, [TOPIC], place, max_offsets=20)
-        done = replay(spark, url, place, AGAIN, publishers=publishers, name="again")
+        ingest(spark, url, [TOPIC], folder, max_offsets=20)
+        done = replay(spark, url, folder, AGAIN, publishers=publishers, name="again")
         assert (done.rows, done.refused, done.unheard) == (400, 0, False)
         found = table(spark, url, AGAIN).collect()
         assert by_source(found) == by_source(table(spark, url, TOPIC).collect())
@@ -43,21 +43,21 @@ def test_a_replayed_topic_has_the_same_events(spark: SparkSession, tmp_path: Pat
 
 
 def test_the_first_events_are_published_at_the_original_rate(spark: SparkSession, tmp_path: Path) -> None:
-    place = str(tmp_path / "rooms")
+    folder = str(tmp_path / "rooms")
     with broker() as url:
         publish(url, rooms(TOPIC), 60, publishers=1)  # a thousand seconds from one to the next
-        ingest(spark, url, [TOPIC], place)
-        replay(spark, url, place, AGAIN, speed=20_000.0, limit=41)
+        ingest(spark, url, [TOPIC], folder)
+        replay(spark, url, folder, AGAIN, speed=20_000.0, limit=41)
         found = sorted(table(spark, url, AGAIN).collect(), key=lambda row: row["time"])
         assert [row["time"] for row in found] == [1_000 * n for n in range(41)]
 
 
 def test_a_table_that_ingest_did_not_write(spark: SparkSession, tmp_path: Path) -> None:
-    place = str(tmp_path / "old")
+    folder = str(tmp_path / "old")
     made = [(f"2024-05-01T10:00:{n:02d}Z", f"s{n % 2}", {"heat": n / 4}) for n in reversed(range(60))]
-    spark.createDataFrame(made, "at string, sensor string, air struct<heat: double>").write.parquet(place)
+    spark.createDataFrame(made, "at string, sensor string, air struct<heat: double>").write.parquet(folder)
     with broker() as url:
-        done = replay(spark, url, place, "plant.air", dimensions=["sensor"], event_time="at")
+        done = replay(spark, url, folder, "plant.air", dimensions=["sensor"], event_time="at")
         assert done.rows == 60
         found = sorted(table(spark, url, "plant.air").collect(), key=lambda row: row["_ordinal"])
         for sensor in ("s0", "s1"):
@@ -67,18 +67,18 @@ def test_a_table_that_ingest_did_not_write(spark: SparkSession, tmp_path: Path) 
 
 
 def test_invalid_options_name_the_option(spark: SparkSession, tmp_path: Path) -> None:
-    place = str(tmp_path / "rooms")
+    folder = str(tmp_path / "rooms")
     doors = tw.Schema("building.doors", [tw.Property("door", "string", "dimension"), tw.Property("open", "boolean")])
     with broker() as url:
         publish_events(url, rooms(TOPIC), readings(10, seed=1))
         publish_events(url, doors, [{"door": "d1", "open": True}])
-        ingest(spark, url, [TOPIC, doors.name], place)
+        ingest(spark, url, [TOPIC, doors.name], folder)
         with pytest.raises(ConfigError, match=r"with --of: topics=\['building.doors', 'building.rooms'\]"):
-            replay(spark, url, place, AGAIN)
-        assert replay(spark, url, place, "test.doors", of=doors.name).rows == 1
+            replay(spark, url, folder, AGAIN)
+        assert replay(spark, url, folder, "test.doors", of=doors.name).rows == 1
         with pytest.raises(ConfigError, match=r"column='n', topic='building.doors'|column='room'|column='time'"):
-            replay(spark, url, place, doors.name, of=TOPIC)
+            replay(spark, url, folder, doors.name, of=TOPIC)
         with pytest.raises(MissingData, match="no Parquet table there"):
             replay(spark, url, str(tmp_path / "nowhere"), AGAIN)
         with pytest.raises(ConfigError, match="speed"):
-            replay(spark, url, place, AGAIN, speed=-1.0)
+            replay(spark, url, folder, AGAIN, speed=-1.0)

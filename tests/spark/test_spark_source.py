@@ -91,7 +91,7 @@ def test_a_stream_resumes_from_its_checkpoint(spark: SparkSession, tmp_path: Pat
         query = follow(stream(spark, url, topic, maxOffsetsPerTrigger=25), tmp_path)
         while not query.recentProgress or query.recentProgress[-1]["batchId"] < 1:
             assert query.exception() is None
-            time.sleep(0.2)  # asking without a pause takes the processor from what is waited for
+            time.sleep(0.2)  # polling without a pause would slow down the query
         query.stop()
         begun = spark.read.parquet(str(tmp_path / "table")).count()
         assert begun > 0
@@ -166,19 +166,19 @@ def test_rows_of_messages_and_frames(spark: SparkSession, site: Any) -> None:
     url, _ = site
     messages = table(spark, url, TOPIC, columns="messages", minPartitions=4)
     assert messages.columns == ["_topic", "_publisher", "_offset", "_time", "_kind", "payload"]
-    whole = {row["_offset"]: row for row in messages.collect()}
-    assert sorted(whole) == list(range(1, len(whole) + 1))
-    assert {row["_kind"] for row in whole.values()} == {"data", "key"}
+    rows_by_offset = {row["_offset"]: row for row in messages.collect()}
+    assert sorted(rows_by_offset) == list(range(1, len(rows_by_offset) + 1))
+    assert {row["_kind"] for row in rows_by_offset.values()} == {"data", "key"}
     frames = table(spark, url, TOPIC, columns="frames", minPartitions=4)
     assert frames.columns == ["_topic", "_publisher", "_offset", "_frame", "_time", "_kind", "payload"]
     found: dict[int, list[bytes]] = {}
     for row in sorted(frames.collect(), key=lambda row: (row["_offset"], row["_frame"])):
         assert (row["_publisher"], row["_time"]) == (
-            whole[row["_offset"]]["_publisher"],
-            whole[row["_offset"]]["_time"],
+            rows_by_offset[row["_offset"]]["_publisher"],
+            rows_by_offset[row["_offset"]]["_time"],
         )
         found.setdefault(row["_offset"], []).append(bytes(row["payload"]))
-    assert found == {offset: split(bytes(row["payload"])) for offset, row in whole.items()}
+    assert found == {offset: split(bytes(row["payload"])) for offset, row in rows_by_offset.items()}
 
 
 def test_a_recording_is_read_without_a_broker(spark: SparkSession, site: Any, tmp_path: Path) -> None:

@@ -55,14 +55,14 @@ def test_a_sample_does_not_depend_on_the_number_of_tasks(spark: SparkSession, li
             drawn.append(draw_sample(load_messages(spark, [lines]), seed=3, most=200, size=1 << 20))
     finally:
         spark.conf.set(SPLITS, str(before))
-    whole, cut = drawn
-    assert whole == cut
-    assert (whole.seen, len(whole.messages)) == (1_500, 200)
-    numbers = [json.loads(message)["n"] for message in whole.messages]
+    complete, cut = drawn
+    assert complete == cut
+    assert (complete.seen, len(complete.messages)) == (1_500, 200)
+    numbers = [json.loads(message)["n"] for message in complete.messages]
     assert numbers == sorted(numbers), "in the order in which they were"
     assert max(numbers[:100]) < 1_000 < max(numbers), "from everywhere"
     other = draw_sample(load_messages(spark, [lines]), seed=4, most=200, size=1 << 20)
-    assert other.messages != whole.messages
+    assert other.messages != complete.messages
     few = draw_sample(load_messages(spark, [lines]), seed=3, most=200, size=5_000)
     assert sum(map(len, few.messages)) < 8_000
 
@@ -149,17 +149,17 @@ def test_a_topic_is_trained_on_its_frame_bodies(spark: SparkSession) -> None:
         frames = reader.option("columns", "frames").option("minPartitions", "4").load()
         with open_source(url) as source:
             slots = collect_bindings(frames)
-            known = load_dictionaries(source, slots.hashes)
+            dictionaries = load_dictionaries(source, slots.hashes)
             blocks = source.read_blocks(log_of("train.notes"), 1, source.span(log_of("train.notes")).last)
-            bodies = FrameBodies(known.get)
+            bodies = FrameBodies(dictionaries.get)
             expected = [
                 body
                 for block in blocks
                 for subject, payload in zip(block.subjects, block.payloads, strict=True)
                 for body in bodies.read(publisher_in(subject), payload)
             ]
-        assert len(slots.hashes) == len(known) == 2
-        rows = frame_bodies(frames, "train.notes", slots, known).orderBy("line", "block").collect()
+        assert len(slots.hashes) == len(dictionaries) == 2
+        rows = frame_bodies(frames, "train.notes", slots, dictionaries).orderBy("line", "block").collect()
         assert [bytes(row.message) for row in rows] == expected
         assert len(expected) >= 120
         made = train_topic(spark, url, "train.notes", TrialSpec((512,)))
@@ -173,8 +173,8 @@ def test_a_slot_has_the_last_binding_before_the_frame() -> None:
     slots = SlotHistory(
         [SlotBinding("p", 9, 2, 7, b"new"), SlotBinding("p", 3, 0, 7, b"old"), SlotBinding("q", 1, 0, 7, b"other")]
     )
-    places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
-    assert [slots.hash_before("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
+    positions = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
+    assert [slots.hash_before("p", 7, *at) for at in positions] == [None, None, b"old", b"old", b"new", b"new"]
     assert slots.hash_before("p", 8, 100, 0) is None
 
 

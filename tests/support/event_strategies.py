@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any property, any schema, any event of a schema.
+"""Hypothesis strategies of properties, schemas and events.
 
 >>> from hypothesis import find
 >>> find(values_of(Property("level", "integer", minimum=3)), lambda level: True)
@@ -37,7 +37,7 @@ parts = st.text(st.characters(exclude_characters=".", exclude_categories=["Cs"])
 """one part of a path"""
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-"""any text that can be written as UTF-8"""
+"""texts that can be encoded as UTF-8"""
 
 names = st.lists(parts, min_size=1, max_size=3).map(".".join)
 """paths of up to three parts"""
@@ -56,7 +56,7 @@ def properties(
     roles: SearchStrategy[Role] | None = None,
     names: SearchStrategy[str] = names,
 ) -> Property:
-    """Any property that a schema may hold; every field is drawn where its kind gives it a meaning."""
+    """Draw any valid property, with all fields that apply to its kind."""
     kind = draw(kinds or st.sampled_from(Kind))
     role = draw(roles or st.sampled_from(_roles(kind)))
     low, high = draw(_ranges) if kind in _RANGED else (None, None)
@@ -93,19 +93,19 @@ def _roles(kind: Kind) -> list[Role]:
 
 
 def schemas(max_properties: int = 6) -> SearchStrategy[Schema]:
-    """Any schema of a few properties."""
+    """Return a strategy of schemas with a few properties."""
     listed = st.lists(properties(), min_size=1, max_size=max_properties).filter(_apart)
     return st.builds(Schema, texts.filter(bool), listed, st.integers(1, 2**31))
 
 
 def _apart(listed: list[Property]) -> bool:
-    """No name twice, and none that is the object around another."""
+    """Return whether names are unique and none is a parent object of another."""
     dotted = [f"{p.name}." for p in listed]
     return not any(a is not b and b.startswith(a) for a in dotted for b in dotted)
 
 
 def events_of(schema: Schema, *, flat: bool = False) -> SearchStrategy[dict[str, Any]]:
-    """Any event that fits the schema, objects nested as its publisher holds them.
+    """Return a strategy of valid events, with nested objects as in a publisher.
 
     Dimensions and the timestamp are always there; any other property may be missing or null.
     """

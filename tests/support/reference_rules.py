@@ -88,7 +88,7 @@ class ReceivedValue(NamedTuple):
     """One property: the decoded value, whether it was sent, and whether the state cannot represent it."""
 
     value: Any
-    travelled: bool
+    sent: bool
     odd: bool = False
 
 
@@ -151,12 +151,12 @@ class _Float:
 
     def take(self, value: float | None, ordinal: int) -> ReceivedValue:
         if value is None or self.last is None:
-            travelled = value is not self.last or ordinal == 1
+            sent = value is not self.last or ordinal == 1
         else:
-            travelled = abs(Fraction(value) - Fraction(self.last)) > self.tolerance or outside(self.p, value)
-        if travelled:
+            sent = abs(Fraction(value) - Fraction(self.last)) > self.tolerance or outside(self.p, value)
+        if sent:
             self.last = value
-        return ReceivedValue(self.last, travelled)
+        return ReceivedValue(self.last, sent)
 
     def expect(self, ordinal: int) -> ReceivedValue:
         return ReceivedValue(self.last, False)
@@ -178,8 +178,8 @@ class _Number:
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
-            travelled, self.valid = self.valid or ordinal == 1, False
-            return ReceivedValue(None, travelled)
+            sent, self.valid = self.valid or ordinal == 1, False
+            return ReceivedValue(None, sent)
         ticks, on_grid = self._ticks(value)
         if on_grid and abs(ticks) <= self.band:
             ticks = 0
@@ -206,10 +206,10 @@ class _Number:
             self._apply(near, ordinal, True)
         return ReceivedValue(self._show(ticks) if on_grid else value, True, not on_grid or near != ticks)
 
-    def _apply(self, ticks: int, ordinal: int, travelled: bool) -> ReceivedValue:
+    def _apply(self, ticks: int, ordinal: int, sent: bool) -> ReceivedValue:
         self.guess.observe(ticks, ordinal, not self.valid)
         self.valid = True
-        return ReceivedValue(self._show(ticks), travelled)
+        return ReceivedValue(self._show(ticks), sent)
 
     def _apart(self, ticks: int) -> bool:
         """Outside the declared range, or beyond what both ends can count and show."""
@@ -253,20 +253,20 @@ class _Position:
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
-            travelled, self.valid = self.valid or ordinal == 1, False
-            return ReceivedValue(None, travelled)
+            sent, self.valid = self.valid or ordinal == 1, False
+            return ReceivedValue(None, sent)
         north, east, on_grid = geo.to_ticks(value, "position")
         if not self.valid or not on_grid:
             self._apply(north, east, ordinal)
             return ReceivedValue(value, True, not on_grid)
         up, across = (guess.predict(ordinal) for guess in self.guesses)
-        travelled = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
-        if travelled:
+        sent = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
+        if sent:
             up += self._binned(north - up)
             across += self._binned(geo.wrap(east - across))
             up, across = geo.on_globe(up, across)
         self._apply(up, across, ordinal)
-        return ReceivedValue(geo.from_ticks(up, across), travelled)
+        return ReceivedValue(geo.from_ticks(up, across), sent)
 
     def expect(self, ordinal: int) -> ReceivedValue:
         if not self.valid:
@@ -295,8 +295,8 @@ class _Array:
 
     def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
-            travelled, self.last = self.last is not None or ordinal == 1, None
-            return ReceivedValue(None, travelled)
+            sent, self.last = self.last is not None or ordinal == 1, None
+            return ReceivedValue(None, sent)
         ticks = [self.one._ticks(item) for item in value]
         odd = not all(on_grid for _, on_grid in ticks)
         before, self.last = self.last, [t for t, _ in ticks]

@@ -64,15 +64,15 @@ class ReferenceStream:
         waits = self.demand.changes and not source.due and not self._fires(source, flat)
         got = self._suppress(source) if waits else self._take(source, flat)
         seen = {p.name: got[p.name].value if p.name in got else flat[p.name] for p in self.schema if not p.confidential}
-        travelled = frozenset(name for name, part in got.items() if part.travelled)
-        flags = frozenset(p.name for p in self.schema.wire if got[p.name].travelled and outside(p, flat.get(p.name)))
-        virtual = waits or (not self.demand.changes and not travelled)
-        return Expected(nest(seen), travelled, flags, virtual)
+        sent = frozenset(name for name, part in got.items() if part.sent)
+        flags = frozenset(p.name for p in self.schema.wire if got[p.name].sent and outside(p, flat.get(p.name)))
+        virtual = waits or (not self.demand.changes and not sent)
+        return Expected(nest(seen), sent, flags, virtual)
 
     def _fires(self, source: _Source, flat: Mapping[str, Any]) -> bool:
         """Return whether a property that may trigger a frame does so."""
         tried = deepcopy(source.memories)
-        return any(tried[name].take(flat.get(name), source.ordinal).travelled for name in self._firing)
+        return any(tried[name].take(flat.get(name), source.ordinal).sent for name in self._firing)
 
     def _suppress(self, source: _Source) -> dict[str, ReceivedValue]:
         return {name: memory.expect(source.ordinal) for name, memory in source.memories.items()}

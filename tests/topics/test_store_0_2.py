@@ -1,4 +1,4 @@
-"""A store written by version 0.2 opens: services take it over, readers read it, documents keep their form.
+"""A store written by version 0.2 opens: services continue it, readers read it, documents keep their form.
 
 `tests/vectors/make_store.py` wrote the store. The published events and what was consumed are in `expected.json`.
 """

@@ -30,7 +30,7 @@ from thinwire_lab.streams import sensor_stream as stream
         (Row("r", "part", 0.01, high=0.1, invalid="a fault"), False, "at most 1/10"),
     ],
 )
-def test_a_row_knows_whether_it_holds(row, holds, required):
+def test_a_row_states_whether_it_holds(row, holds, required):
     assert row.holds is holds
     assert row.required == required
 

@@ -58,13 +58,13 @@ def test_messages_that_no_dictionary_can_be_made_of_are_deflated(rooms: Setting)
     assert (row.value, row.holds) == (5, None)
 
 
-def test_a_codec_that_loses_something_is_found() -> None:
+def test_a_lossy_codec_is_detected() -> None:
     with pytest.raises(AssertionError, match="lossy"):
         codecs.measure_codec(Lossy(), Lossy(), [b"abc"])
 
 
 @pytest.mark.slow
-def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> None:
+def test_every_stream_has_a_row_with_the_stock_methods_for_comparison(rooms: Setting) -> None:
     first, *_ = rows = [row for benchmark in codecs.BENCHMARKS for row in run_benchmark(benchmark, rooms)]
     assert len(rows) == len(find_samples(rooms)) + 2, "one that is short, one that is torn"
     assert first.value is not None

@@ -57,7 +57,7 @@ def test_a_training_set_in_pieces_is_the_same():
     assert simulate_runs(130, (1,), seed=3, turn=1)[1] != pieces
 
 
-def test_the_stored_model_knows_where_it_comes_from():
+def test_the_stored_model_has_its_provenance():
     model = read_model(None)
     assert model.origin["how"].startswith("simulated")
     assert {"date", "machine", "runs"} <= set(model.origin)

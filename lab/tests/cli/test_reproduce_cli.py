@@ -32,11 +32,11 @@ def test_a_table_of_dictionaries_without_spark(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("thinwire.spark.session.check", no_java)
     args = ["dictionaries", "--table", "5.4.2", "--quick", "--events", "300", "--out", str(tmp_path), "--json"]
     assert main(["reproduce", *args]) == 0
-    said = capsys.readouterr()
-    sheet = json.loads(said.out)["table 5.4.2"]
+    output = capsys.readouterr()
+    sheet = json.loads(output.out)["table 5.4.2"]
     assert sheet["rows"]
-    assert "in this process" in said.err
-    assert "Compression in Publish/Subscribe Systems" in said.err
+    assert "in this process" in output.err
+    assert "Compression in Publish/Subscribe Systems" in output.err
 
 
 @pytest.mark.slow

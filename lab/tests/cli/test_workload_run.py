@@ -25,28 +25,28 @@ where = "symbol = 'AAA'"
 """
 
 
-def test_a_scenario_is_run_and_told(url, tmp_path, capsys):
-    told, ledger = tmp_path / "verb.toml", tmp_path / "runs.jsonl"
-    told.write_text(SCENARIO)
-    assert main(["workload", "run", str(told), "--to", url, "--ledger", str(ledger), "--json"]) == 0
+def test_a_scenario_is_run_and_reported(url, tmp_path, capsys):
+    scenario, ledger = tmp_path / "verb.toml", tmp_path / "runs.jsonl"
+    scenario.write_text(SCENARIO)
+    assert main(["workload", "run", str(scenario), "--to", url, "--ledger", str(ledger), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    (trade,), (everybody, chosen) = document["topics"], document["audiences"]
-    assert (trade["events"], everybody["events"], chosen["events"]) == (60, 120, 30)
-    assert everybody["missed"] == chosen["missed"] == 0
+    (trade,), (unfiltered, chosen) = document["topics"], document["audiences"]
+    assert (trade["events"], unfiltered["events"], chosen["events"]) == (60, 120, 30)
+    assert unfiltered["missed"] == chosen["missed"] == 0
     assert {row.role for row in read(ledger)} == {"publisher", "subscriber", "run"}
     assert sum(row.events for row in read(ledger) if row.role == "subscriber") == 150
 
 
 def test_a_scenario_has_a_broker_of_its_own(tmp_path, capsys):
-    told = tmp_path / "own.toml"
-    told.write_text(SCENARIO)
-    assert main(["workload", "run", str(told), "--to", "embedded://", "--json"]) == 0
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(SCENARIO)
+    assert main(["workload", "run", str(scenario), "--to", "embedded://", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [one["events"] for one in document["audiences"]] == [120, 30]
 
 
 def test_a_bad_scenario_names_the_field(tmp_path, capsys):
-    told = tmp_path / "bad.toml"
-    told.write_text(SCENARIO.replace("rate = 60", "rate = 'fast'"))
-    assert main(["workload", "run", str(told), "--to", "memory://nowhere"]) == 2
+    scenario = tmp_path / "bad.toml"
+    scenario.write_text(SCENARIO.replace("rate = 60", "rate = 'fast'"))
+    assert main(["workload", "run", str(scenario), "--to", "memory://nowhere"]) == 2
     assert "field='topics.verb-trade.rate'" in capsys.readouterr().err

@@ -137,7 +137,7 @@ def _altered(event, bound=None, **values):
 
 def _swapped(events):
     """Two events of the same source, the later one first."""
-    own = [place for place, event in enumerate(events) if event["sensor"] == events[0]["sensor"]][:2]
+    own = [index for index, event in enumerate(events) if event["sensor"] == events[0]["sensor"]][:2]
     events = list(events)
     events[own[0]], events[own[1]] = events[own[1]], events[own[0]]
     return events

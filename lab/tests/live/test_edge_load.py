@@ -53,8 +53,8 @@ class Virtual(asyncio.SelectorEventLoop):
 
     def __init__(self):
         super().__init__()
-        self._passed, look = 0.0, self._selector.select
-        self._selector.select = lambda timeout: self._jump(timeout) or look(0)
+        self._passed, select = 0.0, self._selector.select
+        self._selector.select = lambda timeout: self._jump(timeout) or select(0)
 
     def _jump(self, timeout):
         self._passed += timeout or 0.0

@@ -23,12 +23,12 @@ def test_every_field_of_both_directions_is_read(up: tuple[int, ...], down: tuple
     assert read_limits(",".join(texts)) == Limits(*limits)
 
 
-def test_the_more_exact_word_wins() -> None:
+def test_the_more_specific_limit_applies() -> None:
     limits = read_limits("delay=100ms, up=1Mbit/s , bandwidth = 64kB ,down.delay=20ms,up.burst=4kB")
     assert limits == Limits(Limit(125_000.0, 0.1, burst=4_000), Limit(64_000.0, 0.02))
 
 
-def test_nothing_limits_nothing() -> None:
+def test_an_empty_text_sets_no_limit() -> None:
     assert read_limits(" , ") == FREE
 
 
@@ -59,7 +59,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", sorted(BAD))
-def test_what_cannot_be_is_named(text: str) -> None:
+def test_invalid_limits_are_reported(text: str) -> None:
     with pytest.raises(ConfigError, match=BAD[text].replace(".", r"\.")):
         read_limits(text)
 

@@ -1,4 +1,4 @@
-"""Whole chains around a real broker: every stack brings every event, and nothing is lost when something is killed."""
+"""Whole chains around a real broker: every stack delivers every event, and nothing is lost when a process is killed."""
 
 import asyncio
 import importlib.util
@@ -21,7 +21,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("kind", sorted(STACKS))
-def test_every_stack_brings_every_event(kind):
+def test_every_stack_delivers_every_event(kind):
     async def run():
         async with Chain(ChainShape(kind, publishers=2, subscriber_processes=1, connections=2), feed_schema()) as chain:
             first = await chain.round(400, 1.0, warm_up=0.0)

@@ -53,7 +53,7 @@ def test_another_translator_resumes():
     assert found.replayed >= 0
 
 
-def test_a_translator_that_wakes_up_does_no_harm():
+def test_a_resumed_translator_is_fenced():
     found = asyncio.run(pause_translator(4.0, silent, lease=1.0))
     assert found.faults == 0
     assert found.takeover > 0

@@ -20,7 +20,7 @@ from thinwire_lab.live.saturation_rate import confirm, find_highest
 START = 1_700_000_000_000_000
 
 
-def test_half_of_the_feed_travels():
+def test_half_of_the_feed_is_sent():
     feed = LoadSource(0, 4, 12_000, START)
     publisher = StreamEncoder(feed_schema(), StreamConfig(demand=Demand(default_tolerance=TOLERANCE)), now=START / 1e6)
     publisher.start(START / 1e6)
@@ -31,12 +31,12 @@ def test_half_of_the_feed_travels():
 
 
 @given(st.floats(200, 100_000), st.lists(st.integers(0, 50_000), min_size=1, max_size=20))
-def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, looks):
+def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, instants):
     feed = LoadSource(1, 4, rate, START)
-    events = [event for look in sorted(looks) for event in feed.due(START + look)]
+    events = [event for instant in sorted(instants) for event in feed.due(START + instant)]
     assert [event["time"] for event in events] == [feed.instant(number) for number in range(feed.published)]
-    assert all(event["time"] <= START + max(looks) for event in events)
-    assert feed.instant(feed.published) > START + max(looks)
+    assert all(event["time"] <= START + max(instants) for event in events)
+    assert feed.instant(feed.published) > START + max(instants)
     for name in feed.names:
         times = [event["time"] for event in events if event["sensor"] == name]
         assert set(np.diff(times)) <= {feed.period}
@@ -96,7 +96,7 @@ def test_latencies_are_those_noted(late):
     assert quantile(latencies, 0.99) == expected
 
 
-def test_only_events_that_travelled_are_timed():
+def test_only_sent_events_are_timed():
     received = ReceivedEvents("sensor", "time")
     sent, silent = {"sensor": "a", "time": START}, {"sensor": "b", "time": START}
     received.add([sent, silent], [sent], START)

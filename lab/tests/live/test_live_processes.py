@@ -51,7 +51,7 @@ def test_a_killed_process_starts_again():
     assert not _lives(asyncio.run(run()))
 
 
-def test_a_process_that_fails_says_why():
+def test_a_failed_process_reports_its_error():
     async def run():
         worker = WorkerProcess("subscriber", "subscriber", {**IDLE, "moon": 1})
         with pytest.raises(WorkerFailed, match="unexpected keyword argument 'moon'"):
@@ -87,6 +87,6 @@ def _lives(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # a process that ended waits as a zombie for whoever adopted it
+    # an ended process stays a zombie until its new parent waits for it
     with open(f"/proc/{pid}/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0] != "Z"

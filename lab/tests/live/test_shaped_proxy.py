@@ -1,4 +1,4 @@
-"""The shaped proxy keeps its limits and the order of bytes, has bounded buffers, and closes cleanly."""
+"""The shaped proxy enforces its limits, preserves the order of bytes, has bounded buffers and closes cleanly."""
 
 import asyncio
 import time
@@ -46,8 +46,8 @@ async def _wire(limits: Limits) -> AsyncIterator[ShapedProxy]:
             await asyncio.wait(others)
 
 
-async def _said(wire: ShapedProxy, data: bytes) -> tuple[bytes, float]:
-    """What comes back, and the seconds it took."""
+async def _round_trip(wire: ShapedProxy, data: bytes) -> tuple[bytes, float]:
+    """Return the echoed bytes and the elapsed seconds."""
     reader, writer = await asyncio.open_connection(LOOPBACK, wire.port)
     begun = time.monotonic()
     writer.write(data)
@@ -71,7 +71,7 @@ TAKES = {
 def test_bytes_come_in_order_and_not_before_their_time(text: str) -> None:
     async def scenario() -> None:
         async with _wire(read_limits(text)) as wire:
-            back, took = await _said(wire, SOME)
+            back, took = await _round_trip(wire, SOME)
             assert back == SOME
             assert took >= TAKES[text] - 2 * HOP
             assert (wire.to_broker, wire.from_broker) == (len(SOME), len(SOME))
@@ -83,7 +83,7 @@ def test_connections_share_the_line() -> None:
     async def scenario() -> None:
         async with _wire(read_limits("up=200kB")) as wire:
             begun = time.monotonic()
-            found = await asyncio.gather(*(_said(wire, SOME) for _ in range(2)))
+            found = await asyncio.gather(*(_round_trip(wire, SOME) for _ in range(2)))
             assert [back for back, _ in found] == [SOME, SOME]
             assert time.monotonic() - begun >= 2 * len(SOME) / 200e3 - HOP
 
@@ -91,7 +91,7 @@ def test_connections_share_the_line() -> None:
 
 
 def test_a_narrow_line_stops_the_sender() -> None:
-    """What it takes in is what it holds and what the kernel keeps for two sockets, not what it is offered."""
+    """It accepts only what its queue and the kernel buffers of two sockets hold, not all that is sent."""
 
     async def scenario() -> None:
         async with _wire(read_limits("up=10kB")) as wire:
@@ -117,14 +117,14 @@ def test_a_cut_loses_what_is_on_its_way_and_frees_the_line() -> None:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(len(SOME))
             writer.close()
-            back, took = await _said(wire, b"again")
+            back, took = await _round_trip(wire, b"again")
             assert back == b"again"
-            assert took < len(SOME) / 8e3  # it does not stand behind what was lost
+            assert took < len(SOME) / 8e3  # it does not wait behind lost bytes
 
     _run(scenario)
 
 
-def test_what_was_sent_before_a_goodbye_still_arrives() -> None:
+def test_bytes_sent_before_a_close_still_arrive() -> None:
     async def scenario() -> None:
         async with _wire(read_limits("up=100kB,delay=50ms")) as wire:
             reader, writer = await asyncio.open_connection(LOOPBACK, wire.port)

@@ -72,11 +72,11 @@ def test_jitter_keeps_the_order_and_its_bounds(
 
 def test_a_message_in_packets_is_the_message() -> None:
     limit = Limit(125_000, 0.05, 0.02)
-    whole, apart = (TrafficShaper(limit, np.random.default_rng(5)) for _ in range(2))
+    complete, apart = (TrafficShaper(limit, np.random.default_rng(5)) for _ in range(2))
     for size in (10, 10_000, 625, 626, 0):
         packets = [apart.packet_size] * ((max(size, 1) - 1) // apart.packet_size)
         dues = [apart.send(part, 1.0) for part in [*packets, size - sum(packets)]]
-        assert whole.send(size, 1.0) == dues[-1]
+        assert complete.send(size, 1.0) == dues[-1]
 
 
 def test_directions_have_independent_jitter() -> None:

@@ -1,7 +1,7 @@
 """Multicast to a list of nodes, each exactly once: every message is sent, as a reference for the counted costs.
 
 The algorithm of L. Chen's dissertation (2011) does not terminate: closed intervals send to a finger's neighbour twice,
-and equal fingers (the usual case) send to the whole ring. Here fingers are distinct, intervals are half open, and a
+and equal fingers (the usual case) send to the complete ring. Here fingers are distinct, intervals are half open, and a
 node removes itself from its list of destinations before it forwards the list.
 
 >>> ring = Ring([10, 40, 90, 200], bits=8)

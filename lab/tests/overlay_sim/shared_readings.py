@@ -1,4 +1,4 @@
-"""Readings of CooperativeMove over an upper filter that several thresholds share; kept to show that each of them fails.
+"""Interpretations of CooperativeMove with an upper filter shared by several thresholds. Each of them fails.
 
 The published algorithm aligns the upper filter with "the" edge of the one below. With two below there are two edges.
 """
@@ -7,19 +7,19 @@ RADIUS = 3
 
 
 def _edge(child, x):
-    """The edge of a filter below that x is within the upper radius of."""
+    """Return the edge of a lower filter that is within the upper radius of x."""
     edges = [child["z"] - child["c"], child["z"] + child["c"]]
     return next((edge for edge in edges if abs(x - edge) <= RADIUS), None)
 
 
-def _look(child, x):
+def _offer(child, x):
     if abs(x - child["z"]) > child["c"]:
         child["z"] = x
         child["got"].append(x)
 
 
 def first_in_zone(children, y, x):
-    """The first filter whose zone x is in aligns the upper one; nobody sees x."""
+    """The first filter whose zone contains x aligns the upper one; no filter receives x."""
     for child in children:
         if (edge := _edge(child, x)) is not None:
             return edge
@@ -33,7 +33,7 @@ def one_after_the_other(children, y, x):
             y = edge
         elif abs(x - y) > RADIUS:
             y = x
-            _look(child, x)
+            _offer(child, x)
     return y
 
 
@@ -42,7 +42,7 @@ def basic(children, y, x):
     if abs(x - y) <= RADIUS:
         return y
     for child in children:
-        _look(child, x)
+        _offer(child, x)
     return x
 
 
@@ -60,7 +60,7 @@ def blocked(choose):
         if abs(x - y) > RADIUS:
             for child, (_, edge) in zip(children, edges, strict=True):
                 if edge is None:
-                    _look(child, x)
+                    _offer(child, x)
             y = x
         near = [(radius, edge) for radius, edge in edges if edge is not None]
         return choose(near, x) if near else y

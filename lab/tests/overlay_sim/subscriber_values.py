@@ -3,11 +3,11 @@
 import numpy as np
 
 
-def within(values, places, threshold):
-    """Return whether a subscriber that gets the values at these places is within the threshold at every event."""
+def within(values, indexes, threshold):
+    """Return whether a subscriber that receives the values at these indexes is within the threshold at every event."""
     if not len(values):
         return True
-    if not len(places) or places[0] != 0:
+    if not len(indexes) or indexes[0] != 0:
         return False
-    latest = np.searchsorted(places, np.arange(len(values)), side="right") - 1
-    return bool((np.abs(values - values[places[latest]]) <= threshold).all())
+    latest = np.searchsorted(indexes, np.arange(len(values)), side="right") - 1
+    return bool((np.abs(values - values[indexes[latest]]) <= threshold).all())

@@ -1,4 +1,4 @@
-"""Chord: owners, ways, and messages to many nodes exactly once, on rings small enough to check by hand."""
+"""Chord: owners, paths, and messages to many nodes exactly once, on rings small enough to check by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_fingers_are_the_distinct_successors_of_doubling_distances(ring):
 
 
 @given(st.one_of(rings, crowded), st.data())
-def test_ways_end_at_the_owner_and_are_short(ring, data):
+def test_paths_end_at_the_owner_and_are_short(ring, data):
     start, key = data.draw(st.integers(0, len(ring) - 1)), data.draw(st.integers(0, ring.keys - 1))
     way = [start, *routes(ring, [start], [ring.successor(key)]).nodes.tolist()]
     assert way[-1] == by_hand(ring, key)
@@ -77,7 +77,7 @@ def test_multicast_reaches_each_destination_once(ring, data):
 
 
 @given(st.one_of(rings, crowded), st.data())
-def test_a_multicast_takes_the_nodes_on_the_greedy_ways(ring, data):
+def test_a_multicast_uses_the_nodes_on_the_greedy_paths(ring, data):
     nodes = st.integers(0, len(ring) - 1)
     start, wanted = data.draw(nodes), data.draw(st.sets(nodes))
     union = set(routes(ring, [start], sorted(wanted)).nodes.tolist())
@@ -85,7 +85,7 @@ def test_a_multicast_takes_the_nodes_on_the_greedy_ways(ring, data):
     assert len(multicast(ring, start, wanted)) - 1 == len(union)
 
 
-def test_ways_grow_with_the_logarithm_of_the_ring():
+def test_path_lengths_grow_with_the_logarithm_of_the_ring():
     rng = np.random.default_rng(1)
     means = []
     for nodes in (100, 10_000):
@@ -104,12 +104,12 @@ def test_names_are_spread_over_the_circle():
 @pytest.mark.parametrize(
     ("ids", "bits", "field"), [([], 8, "ids"), ([-1], 8, "ids"), ([256], 8, "ids"), ([1], 0, "bits"), ([1], 63, "bits")]
 )
-def test_impossible_rings_are_refused(ids, bits, field):
+def test_invalid_rings_are_rejected(ids, bits, field):
     with pytest.raises(ConfigError, match=field):
         Ring(ids, bits)
 
 
-def test_nodes_that_are_not_there_have_no_ways():
+def test_missing_nodes_have_no_paths():
     ring = Ring([1, 2], BITS)
     with pytest.raises(ConfigError, match="unknown node"):
         hops(ring, 0, 2)
@@ -118,6 +118,6 @@ def test_nodes_that_are_not_there_have_no_ways():
 
 
 @pytest.mark.parametrize("nodes", [0, 129])
-def test_a_crowded_circle_is_refused(nodes):
+def test_too_many_nodes_for_the_circle_are_rejected(nodes):
     with pytest.raises(ConfigError, match="nodes"):
         Ring.random(nodes, seed=1, bits=8)

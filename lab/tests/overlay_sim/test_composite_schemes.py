@@ -37,7 +37,7 @@ def deliveries(rows, subscribed):
 
 
 def scalar_counts(rows, subscribed, scheme):
-    """The messages of the nodes, one conjunction after the other."""
+    """Return the messages of the nodes, one conjunction at a time."""
     counts = Counter()
     sources, thresholds = subscribed.sources.tolist(), subscribed.thresholds.tolist()
     references = rows[0][subscribed.sources]
@@ -134,7 +134,7 @@ def test_hybrid_lies_between_chaining_and_fanning_wherever_theta_is():
     assert found[0].latency >= found[1].latency >= found[2].latency
 
 
-def test_bad_sizes_are_refused():
+def test_invalid_sizes_are_rejected():
     with pytest.raises(ConfigError, match="dimension"):
         draw(np.ones(3), 4, 10, seed=1)
     with pytest.raises(ConfigError, match="hops"):

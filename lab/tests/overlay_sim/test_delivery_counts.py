@@ -1,4 +1,4 @@
-"""Counting is the same as delivering and counting afterwards, however a stream is cut; steps are exact."""
+"""Counting gives the same as delivering and counting afterwards, for any split of a stream; steps are exact."""
 
 import numpy as np
 import pytest
@@ -19,11 +19,11 @@ def test_counts_are_those_of_the_deliveries(drawn, thresholds, data):
         tally.take(piece)
     assert tally.events == len(drawn)
     for at, c in enumerate(sorted(thresholds)):
-        places = greedy(values, c)
-        held = values[places[np.searchsorted(places, np.arange(len(drawn)), side="right") - 1]]
-        assert tally.delivered[at] == places.size
+        indexes = greedy(values, c)
+        held = values[indexes[np.searchsorted(indexes, np.arange(len(drawn)), side="right") - 1]]
+        assert tally.delivered[at] == indexes.size
         assert tally.gaps[at] == np.abs(values - held).max() <= c
-        assert tally.silences[at] == np.diff([*places, len(drawn)]).max() - 1
+        assert tally.silences[at] == np.diff([*indexes, len(drawn)]).max() - 1
 
 
 def test_thresholds_are_whole_numbers_of_steps():
@@ -48,13 +48,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_bad_steps_and_thresholds_are_named(name):
-    ask, said = BAD[name]
+def test_invalid_steps_and_thresholds_are_reported(name):
+    call, message = BAD[name]
     with pytest.raises(DemandError) as raised:
-        ask()
-    assert said in str(raised.value)
+        call()
+    assert message in str(raised.value)
 
 
-def test_values_that_are_no_numbers_are_refused():
+def test_invalid_values_are_rejected():
     with pytest.raises(NotFinite):
         nearest_ticks(np.array([1.0, np.nan]), 0.5)

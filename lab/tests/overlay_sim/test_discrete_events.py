@@ -1,4 +1,4 @@
-"""Things happen at their instants, those of one instant in the order in which they were asked for."""
+"""Events run at their instants; events of one instant run in the order of scheduling."""
 
 import math
 
@@ -12,7 +12,7 @@ TIMES = st.lists(st.floats(0, 1e6), max_size=40)
 
 
 @given(TIMES)
-def test_everything_happens_once_in_order(times: list[float]) -> None:
+def test_every_event_runs_once_in_order(times: list[float]) -> None:
     scheduler, seen = EventScheduler(), []
     for number, time in enumerate(times):
         scheduler.at(time, lambda number, time: seen.append((scheduler.now, time, number)), number, time)
@@ -22,7 +22,7 @@ def test_everything_happens_once_in_order(times: list[float]) -> None:
 
 
 @given(TIMES, st.floats(0, 1e6))
-def test_what_comes_later_stays_ahead(times: list[float], until: float) -> None:
+def test_later_events_stay_pending(times: list[float], until: float) -> None:
     scheduler = EventScheduler()
     for time in times:
         scheduler.at(time, lambda: None)
@@ -32,13 +32,13 @@ def test_what_comes_later_stays_ahead(times: list[float], until: float) -> None:
 
 
 @pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
-def test_the_past_and_never_cannot_come(time: float) -> None:
+def test_past_and_infinite_instants_are_rejected(time: float) -> None:
     with pytest.raises(ValueError, match="before the current time"):
         EventScheduler().at(time, lambda: None)
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 5)), max_size=30))
-def test_a_station_does_one_thing_after_the_other(jobs: list[tuple[float, float]]) -> None:
+def test_a_station_processes_jobs_sequentially(jobs: list[tuple[float, float]]) -> None:
     station, free = Station(), 0.0
     for now, seconds in sorted(jobs):
         free = max(free, now) + seconds

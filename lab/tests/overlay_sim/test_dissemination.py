@@ -1,4 +1,4 @@
-"""Costs on Chord: counted by hand on small rings, and in the order that theory asks for on larger ones."""
+"""Costs on Chord: counted by hand on small rings, and in the theoretical order on larger ones."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ def test_the_index_notifies_only_delivering_nodes(site):
     assert traffic.fired.tolist() == [len(fires[int(c)]) for c in site.thresholds]
 
 
-def test_a_safe_region_tree_visits_what_fires_and_hears_back(site):
+def test_a_safe_region_tree_visits_firing_nodes_and_receives_replies(site):
     traffic = SCHEMES["SRT"](site, np.array([0, 2]))
     fired = int(np.count_nonzero(site.thresholds < 2))
     assert fired == 1
-    # Of the three nodes above the first processor two live with it; the root hears from the third.
+    # Two of the three nodes above the first processor are on its host; the root receives from the third.
     assert traffic.replies.tolist() == [1, *[0] * len(site.processors)]
     assert traffic.paths[0] == (0, 0, 0)
     assert traffic.paths[-1] == (16, 28, 31)
 
 
-def test_when_everything_fires_the_index_is_as_dear_as_sending_everything():
+def test_if_everything_fires_the_index_costs_as_much_as_sending_everything():
     found = simulate(100, {"AAA": np.arange(50) * 1000}, 600, ["SF", "SRI", "SRT"])
     assert found["SRI"].maintenance == found["SF"].maintenance < found["SRT"].maintenance
 
@@ -110,7 +110,7 @@ def test_exact_schemes_deliver_the_same(everything):
     assert everything["MFD"].fired_thresholds != everything["SF"].fired_thresholds
 
 
-def test_the_schemes_stand_in_the_order_of_the_theory(everything):
+def test_the_costs_of_schemes_have_the_theoretical_order(everything):
     order = sorted(everything, key=lambda name: everything[name].maintenance)
     assert order[:2] == ["SRI", "SRT"]
     assert order[-1] == "SF"
@@ -118,7 +118,7 @@ def test_the_schemes_stand_in_the_order_of_the_theory(everything):
     assert everything["SRI"].maintenance < everything["SF"].maintenance / 8
 
 
-def test_load_is_part_of_the_answer(everything):
+def test_the_result_contains_the_load(everything):
     for costs in everything.values():
         assert 0 < costs.messages_p99 <= costs.messages_max
         assert 0 < costs.state_p99 <= costs.state_max
@@ -146,7 +146,7 @@ def test_delivery_trees_are_multicasts(site):
 
 @settings(max_examples=20)
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(1, 5), st.integers(0, 2**32))
-def test_any_ring_and_any_thresholds_will_do(nodes, subscriptions, largest, seed):
+def test_any_ring_and_thresholds_are_accepted(nodes, subscriptions, largest, seed):
     found = simulate(nodes, {"AAA": stream(1, 30)}, subscriptions, seed=seed, model=Model(largest=largest))
     assert len({found[name].fired_thresholds for name in EXACT}) == 1
     assert found["SRI"].maintenance <= found["SF"].maintenance
@@ -158,16 +158,16 @@ def test_the_same_seed_gives_the_same_costs():
 
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
-def test_churn_hurts_and_copies_help(scheme):
+def test_churn_loses_deliveries_and_copies_reduce_the_loss(scheme):
     values = stream(events=120)
     calm = churn(150, values, 400, 0.02, scheme)
     wild = churn(150, values, 400, 0.10, scheme)
-    kept = churn(150, values, 400, 0.10, scheme, copies=True)
+    with_copies = churn(150, values, 400, 0.10, scheme, copies=True)
     assert calm.missed < wild.missed
     assert calm.beyond_threshold < wild.beyond_threshold < 0.2
     assert calm.handovers < wild.handovers
-    assert kept.registrations < wild.registrations
-    assert kept.unnecessary == 0
+    assert with_copies.registrations < wild.registrations
+    assert with_copies.unnecessary == 0
     assert (wild.unnecessary == 0) == (scheme == "SRI")
 
 
@@ -193,6 +193,6 @@ def test_without_churn_nothing_is_missed():
         (lambda: SourceDemands(np.array([1]), np.array([-1])), "threshold"),
     ],
 )
-def test_impossible_runs_are_refused(call, complaint):
+def test_invalid_runs_are_rejected(call, complaint):
     with pytest.raises(ConfigError, match=complaint):
         call()

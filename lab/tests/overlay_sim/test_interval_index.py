@@ -1,4 +1,4 @@
-"""The index fires what one filter per threshold would deliver, whatever comes, and whoever comes and goes."""
+"""The index fires what one filter per threshold delivers, for any values and changing thresholds."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ EDGES = [-TICK_LIMIT, -(1 << 61), -1, 0, 1, 1 << 61, TICK_LIMIT]
 
 
 def walks(steps):
-    """Steps summed up, from somewhere."""
+    """Return a random walk from any start."""
     return st.tuples(st.integers(-50, 50), st.lists(steps, max_size=120)).map(
         lambda drawn: np.cumsum([drawn[0], *drawn[1]])
     )
@@ -36,7 +36,7 @@ SETS = st.one_of(
 
 
 def expected(values, thresholds, start):
-    """Pairs in the order of the answer, from one filter after the other."""
+    """Return the pairs of single filters in the order of the index."""
     pairs = [(at, c) for c in thresholds for at in greedy(values, c, start).tolist()]
     return sorted(pairs)
 
@@ -51,12 +51,12 @@ def test_a_batch_fires_what_single_filters_deliver(values, thresholds, start):
     assert pairs_of(index.offer_many(values)) == expected(values, thresholds, start)
     assert index.thresholds.tolist() == sorted(thresholds)
     for name, centre in zip(index.thresholds.tolist(), index.centres.tolist(), strict=True):
-        places = greedy(values, name, start)
-        assert centre == (values[places[-1]] if places.size else start)
+        indexes = greedy(values, name, start)
+        assert centre == (values[indexes[-1]] if indexes.size else start)
 
 
 @given(STREAMS, SETS, st.data())
-def test_values_one_by_one_and_in_batches_are_the_same(values, thresholds, data):
+def test_single_values_and_batches_give_the_same_result(values, thresholds, data):
     cut = data.draw(st.integers(0, len(values)))
     index = IntervalIndex(thresholds, 0)
     singles = [(at, c) for at, value in enumerate(values[:cut].tolist()) for c in index.offer(value).tolist()]
@@ -64,28 +64,28 @@ def test_values_one_by_one_and_in_batches_are_the_same(values, thresholds, data)
     assert singles + rest == expected(values, thresholds, 0)
 
 
-def test_it_goes_over_to_the_scan_and_back():
-    """All fire, nothing fires, a few fire: the ways change and the answer does not."""
+def test_switching_to_the_scan_and_back_changes_no_result():
+    """All fire, none fire, a few fire: the method changes and the result does not."""
     rng = np.random.default_rng(3)
     loud = np.cumsum(rng.choice([-5000, 5000], 40))
     values = np.concatenate([loud, np.full(50, loud[-1]), loud[-1] + np.cumsum(rng.integers(-3, 4, 400)), loud])
     thresholds = np.arange(1, 3001)
     index = IntervalIndex(thresholds, 0)
     answer = index.offer_many(values)
-    places, fired = answer
+    indexes, fired = answer
     for c in (1, 2, 31, 32, 33, 1000, 1024, 1025, 2999, 3000):
-        assert places[fired == c].tolist() == greedy(values, c, 0).tolist()
-    assert places.size == sum(greedy(values, c, 0).size for c in thresholds.tolist())
-    assert np.array_equal(np.lexsort((fired, places)), np.arange(places.size))
+        assert indexes[fired == c].tolist() == greedy(values, c, 0).tolist()
+    assert indexes.size == sum(greedy(values, c, 0).size for c in thresholds.tolist())
+    assert np.array_equal(np.lexsort((fired, indexes)), np.arange(indexes.size))
 
 
-def test_pieces_have_a_limit_and_lose_nothing():
+def test_results_are_split_without_loss():
     values = np.where(np.arange(300) % 2, 10_000, -10_000)
     index, again = (IntervalIndex(range(1000), 0) for _ in range(2))
     pieces = list(index.offer_batches(values))
     assert len(pieces) > 1
-    assert max(places.size for places, _ in pieces) <= (1 << 16) + 1024
-    assert np.array_equal(np.concatenate([places for places, _ in pieces]), np.repeat(np.arange(300), 1000))
+    assert max(indexes.size for indexes, _ in pieces) <= (1 << 16) + 1024
+    assert np.array_equal(np.concatenate([indexes for indexes, _ in pieces]), np.repeat(np.arange(300), 1000))
     assert np.array_equal(np.concatenate([fired for _, fired in pieces]), again.offer_many(values)[1])
 
 
@@ -110,8 +110,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_bad_input_is_named(name):
-    ask, error, said = BAD[name]
+def test_invalid_input_is_reported(name):
+    call, error, message = BAD[name]
     with pytest.raises(error) as raised:
-        ask()
-    assert said in str(raised.value)
+        call()
+    assert message in str(raised.value)

@@ -1,4 +1,4 @@
-"""The fewest deliveries are the fewest, by trying all; deciding on the spot needs more, now and then many more."""
+"""The optimum has the fewest deliveries, by exhaustive search; online decisions need more, sometimes many more."""
 
 import numpy as np
 from hypothesis import given
@@ -12,7 +12,7 @@ STREAMS = st.lists(st.integers(-12, 12), max_size=25).map(lambda drawn: np.array
 
 
 def fewest(values, threshold):
-    """By dynamic programming over the place delivered last."""
+    """Return the fewest deliveries, by dynamic programming over the index delivered last."""
     size = len(values)
     best = {0: 1} if size else {}
     for last in range(1, size):
@@ -32,20 +32,20 @@ def fewest(values, threshold):
 
 
 @given(STREAMS, st.integers(0, 9))
-def test_nobody_needs_fewer(values, threshold):
-    places = global_optimum(values, threshold)
-    assert places.size == fewest(values, threshold)
-    assert within(values, places, threshold)
+def test_no_solution_has_fewer_deliveries(values, threshold):
+    indexes = global_optimum(values, threshold)
+    assert indexes.size == fewest(values, threshold)
+    assert within(values, indexes, threshold)
 
 
 @given(STREAMS, st.integers(0, 9))
-def test_greedy_keeps_the_promise_with_more(values, threshold):
-    places = greedy(values, threshold)
-    assert within(values, places, threshold)
-    assert places.size >= global_optimum(values, threshold).size
+def test_greedy_meets_the_threshold_with_at_least_as_many_deliveries(values, threshold):
+    indexes = greedy(values, threshold)
+    assert within(values, indexes, threshold)
+    assert indexes.size >= global_optimum(values, threshold).size
 
 
-def test_on_the_spot_may_need_a_delivery_for_every_value():
+def test_online_decisions_may_need_a_delivery_for_every_value():
     values = np.where(np.arange(100) % 2, 6, 0)
     assert greedy(values, 5).size == 100
     calmer = np.concatenate([[0], np.where(np.arange(99) % 2, 6, 3)])

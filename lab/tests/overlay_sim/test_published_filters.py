@@ -1,4 +1,4 @@
-"""The published schemes: what holds of them, and the streams on which their claims do not."""
+"""The published schemes: claims that hold, and streams on which claims do not hold."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def stream(steps):
 
 
 def delivered_values(scheme, values):
-    """What each threshold is given after the first value, as indexes in the whole stream."""
+    """Return the deliveries of each threshold after the first value, as indexes in the stream."""
     passage = scheme.run(values[1:])
     return lambda threshold: [0, *(passage.indexes[passage.thresholds == threshold] + 1).tolist()]
 
@@ -69,7 +69,7 @@ FIXED_STEP = [(c, *pair) for c in range(3, 40) for pair in splits(c, step=0)]
 
 
 def test_two_levels_are_exact_for_unit_steps():
-    """Even with BasicMove, where the first filter moves by a whole part of the second."""
+    """Even with BasicMove, where the first filter moves by an integer fraction of the second."""
     rng = np.random.default_rng(1)
     walks = [np.cumsum(rng.choice([-1, 1], 600, p=[p, 1 - p])) for p in (0.3, 0.5)]
     for c, first, second in FIXED_STEP:
@@ -123,13 +123,13 @@ def test_joining_late_below_a_shared_filter_delivers_too_early():
     assert greedy(np.arange(1, 20), 11, start=0)[0] + 1 == 12
 
 
-@pytest.mark.parametrize(("last", "told_of"), [(-11, [-24]), (-35, [-24, -35])])
-def test_old_news_of_the_filter_below_loses_and_adds(last, told_of):
-    """The upper filter of (3, 8) knows the lower one as it was a value ago."""
-    y, z, known, got = 0, 0, 0, []
+@pytest.mark.parametrize(("last", "deliveries"), [(-11, [-24]), (-35, [-24, -35])])
+def test_delayed_state_of_the_lower_filter_loses_and_adds_deliveries(last, deliveries):
+    """The upper filter of (3, 8) has the state of the lower one before the latest value."""
+    y, z, delayed, got = 0, 0, 0, []
     for x in (-24, last):
         before = z
-        edge = next((e for e in (known - 8, known + 8) if abs(x - e) <= 3), None)
+        edge = next((e for e in (delayed - 8, delayed + 8) if abs(x - e) <= 3), None)
         if edge is not None:
             y = edge
         elif abs(x - y) > 3:
@@ -137,9 +137,9 @@ def test_old_news_of_the_filter_below_loses_and_adds(last, told_of):
             if abs(x - z) > 8:
                 z = x
                 got.append(x)
-        known = before
+        delayed = before
     values = np.array([0, -24, last])
-    assert got == told_of
+    assert got == deliveries
     assert got != values[greedy(values, 11)].tolist()[1:]
 
 
@@ -155,13 +155,13 @@ FAILURES = [
 ]
 
 
-def test_every_reading_is_tried():
+def test_every_interpretation_is_tried():
     assert [name for name, *_ in FAILURES] == sorted(READINGS)
 
 
 @pytest.mark.parametrize(("reading", "radii", "values", "loser"), FAILURES, ids=[name for name, *_ in FAILURES])
 def test_a_shared_upper_filter_loses_values(reading, radii, values, loser):
-    """One of two thresholds misses the last value of the stream, its copy is further away than promised."""
+    """One of two thresholds misses the last value of the stream, its copy differs by more than the threshold."""
     got = delivered(reading, radii, values.tolist())[loser]
     threshold = 3 + radii[loser]
     assert values[greedy(values, threshold)[-1]] == values[-1]
@@ -226,12 +226,12 @@ def test_digits_add_up(threshold, base):
     assert sum(digits(threshold, base)) == threshold
 
 
-def test_bad_settings_are_named():
-    for ask, error in (
+def test_invalid_settings_are_reported():
+    for call, error in (
         (lambda: base_for(63, 0), ConfigError),
         (lambda: digits(5, 1), ConfigError),
         (lambda: digit_chains([-1], 4), DemandError),
         (lambda: Cooperative([(3,)], 0).run(np.array([1 << 61])), DemandError),
     ):
         with pytest.raises(error, match="field="):
-            ask()
+            call()

@@ -1,4 +1,4 @@
-"""Measured runs: their document, and the simulated host that is fitted to some of them and judged by the others."""
+"""Measured runs: their document, and a simulated host fitted to some runs and validated with the others."""
 
 import json
 from dataclasses import replace
@@ -20,13 +20,13 @@ LOADS = [(10, 0.02), (20, 0.02), (30, 0.02), (35, 0.02), (15, 0.04), (5, 0.04)]
 
 
 def measured(topics, seed, disturbed="", host=TRUE):
-    """What a harness would have written, had the host been a simulated one."""
+    """Return the run that a load generator would record on a simulated host."""
     found = simulate(topics, host, seed, seconds=30, warm_up=2)
-    met = tuple(
+    measurements = tuple(
         TopicResult(topic, one.messages, one.p50, one.p90, 2 * one.p90, topic.interval / host.speed, spread=host.spread)
         for topic, one in zip(topics, found, strict=True)
     )
-    return MeasuredRun(Host("box", cores=host.cores), met, "poisson", 30, 2, disturbed=disturbed)
+    return MeasuredRun(Host("box", cores=host.cores), measurements, "poisson", 30, 2, disturbed=disturbed)
 
 
 def some_runs():
@@ -37,7 +37,7 @@ def some_runs():
     return [measured(topics, [7, n]) for n, topics in enumerate(alone + together)]
 
 
-def test_a_fitted_host_tells_runs_it_has_not_seen():
+def test_a_fitted_host_predicts_other_runs():
     found = calibrate(some_runs())
     assert found.host.speed == pytest.approx(TRUE.speed, rel=0.1)
     assert found.host.overhead == pytest.approx(TRUE.overhead, abs=0.004)
@@ -57,7 +57,7 @@ def test_repeats_stay_on_one_side_and_disturbed_runs_are_left_out():
     assert not {run.configuration for run in fitting} & {run.configuration for run in others}
 
 
-def test_nothing_to_fit_is_refused():
+def test_calibration_without_runs_is_rejected():
     with pytest.raises(ConfigError, match="not disturbed"):
         fit_host([])
     runs = some_runs()[:1]
@@ -65,7 +65,7 @@ def test_nothing_to_fit_is_refused():
         fit_host([*runs, replace(runs[0], host=Host("other", cores=8))])
 
 
-def test_runs_survive_a_file(tmp_path):
+def test_runs_round_trip_through_a_file(tmp_path):
     runs = some_runs()[:3]
     write_runs(tmp_path / "runs.json", runs, VirtualClock(0.0), how="simulated, for a test")
     assert read_runs(tmp_path / "runs.json") == runs
@@ -91,7 +91,7 @@ def document(**change):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_with_a_run_is_named(change, field):
+def test_an_invalid_run_is_rejected_with_its_field(change, field):
     with pytest.raises(ConfigError) as error:
         runs_of(document(**change))
     assert field in str(error.value)
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_run_is_named(change, field):
         max_leaves=8,
     )
 )
-def test_garbage_is_no_document_of_runs(garbage):
+def test_an_invalid_document_is_rejected(garbage):
     with pytest.raises(ConfigError):
         runs_of(garbage)
     with pytest.raises(ConfigError):

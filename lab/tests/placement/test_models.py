@@ -1,4 +1,4 @@
-"""Models: what they learn, that ours only rises, that they survive a file, and what garbage does to them."""
+"""Models: accuracy, monotonicity, files, and rejection of invalid documents."""
 
 import json
 from functools import cache
@@ -25,7 +25,7 @@ topics = st.builds(TopicLoad, st.just("t"), st.floats(0.5, 90), st.floats(0.002,
 
 @settings(max_examples=60)
 @given(st.lists(topics, min_size=1, max_size=5), topics)
-def test_company_never_predicts_less(together, another):
+def test_more_topics_never_lower_the_prediction(together, another):
     model, host = small_model(), Host()
     before, after = model.bound(together, host), model.bound([*together, another], host)
     assert (after[: len(together)] >= before * (1 - 1e-9)).all()
@@ -33,13 +33,13 @@ def test_company_never_predicts_less(together, another):
 
 @settings(max_examples=60)
 @given(topics, st.floats(1, 3))
-def test_a_higher_rate_never_predicts_less(topic, factor):
+def test_a_higher_rate_never_lowers_the_prediction(topic, factor):
     model, host = small_model(), Host()
     faster = TopicLoad("t", topic.rate * factor, topic.interval)
     assert model.bound([faster], host)[0] >= model.bound([topic], host)[0] * (1 - 1e-9)
 
 
-def test_ours_tells_fresh_runs_and_bounds_most_of_them():
+def test_our_model_predicts_new_runs_and_bounds_most_of_them():
     runs = random_runs(60, 3, seed=50, seconds=30)
     found = score(small_model(), runs)
     assert found.fit > 0.9
@@ -53,12 +53,12 @@ def small_published():
     return fit_published({k: random_runs(80, k, seed=1, seconds=30) for k in (1, 2)}, rounds=60)
 
 
-def test_the_published_model_tells_fresh_runs():
+def test_the_published_model_predicts_new_runs():
     for k in (1, 2):
         assert score(small_published(), random_runs(40, k, seed=9, seconds=30)).fit > 0.8
 
 
-def test_the_published_model_survives_a_file():
+def test_the_published_model_round_trips_through_a_file():
     model, runs = small_published(), random_runs(5, 2, seed=9, seconds=10)
     again = PublishedModel.from_document(json.loads(json.dumps(model.to_document())))
     assert score(again, runs) == score(model, runs)
@@ -76,12 +76,12 @@ def test_the_published_model_survives_a_file():
     ],
     ids=str,
 )
-def test_garbage_is_no_published_model(change):
+def test_an_invalid_published_model_is_rejected(change):
     with pytest.raises(ConfigError):
         PublishedModel.from_document({**small_published().to_document(), **change})
 
 
-def test_what_is_on_the_way_is_added():
+def test_network_latency_is_added():
     topic = [TopicLoad("t", 10, 0.02)]
     near, far = (small_model().p90(topic, Host(overhead=seconds))[0] for seconds in (0.0, 0.5))
     assert far == pytest.approx(near + 0.5)
@@ -98,13 +98,13 @@ def test_slopes_are_those_of_the_loss(rising):
         return loss(given_, target, share, split_weights(at, shapes), rising, 0.1)
 
     slope = value(flat)[1]
-    for place in range(0, len(flat), 5):
+    for index in range(0, len(flat), 5):
         step = np.zeros(len(flat))
-        step[place] = 1e-6
-        assert slope[place] == pytest.approx((value(flat + step)[0] - value(flat - step)[0]) / 2e-6, abs=1e-5)
+        step[index] = 1e-6
+        assert slope[index] == pytest.approx((value(flat + step)[0] - value(flat - step)[0]) / 2e-6, abs=1e-5)
 
 
-def test_a_model_survives_a_file():
+def test_a_model_round_trips_through_a_file():
     model = small_model()
     again = MonotoneModel.from_document(json.loads(json.dumps(model.to_document())))
     topics_ = [TopicLoad("a", 20, 0.02), TopicLoad("b", 10, 0.05)]
@@ -123,7 +123,7 @@ def test_a_model_survives_a_file():
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_garbage_is_refused(change):
+def test_an_invalid_model_is_rejected(change):
     with pytest.raises(ConfigError):
         MonotoneModel.from_document({**small_model().to_document(), **change})
 
@@ -135,7 +135,7 @@ def test_layers_that_do_not_fit_are_refused():
         MonotoneModel.from_document(document)
 
 
-def test_a_margin_never_falls():
+def test_a_margin_is_monotonic():
     dice = np.random.Generator(np.random.PCG64(1))
     margin = fit_margin(dice.random(500), dice.normal(size=500))
     bounds = margin.above(np.linspace(-1, 2, 50))
@@ -165,7 +165,7 @@ def test_reports_move_the_model_and_missing_ones_do_not():
     assert learner.model.p90(topic, Host())[0] > 2 * before
 
 
-def test_an_outcome_counts_broken_promises():
+def test_an_outcome_counts_missed_latency_limits():
     slow = [TopicLoad("a", 30, 0.05), TopicLoad("b", 1, 0.01)]
     found = simulate_placement([(0,), (1,)], slow, Host(), seed=1)
     assert found.hosts == 2

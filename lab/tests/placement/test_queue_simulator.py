@@ -1,4 +1,4 @@
-"""The simulated host: queues, shared cores, and that it is what theory says where theory says something."""
+"""The simulated host: queues, shared cores, and agreement with theory."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_more_workers_than_cores_share_them():
     assert min(latency.p90 for latency in four) > 2 * max(latency.p90 for latency in eight)
 
 
-def test_what_is_on_the_way_comes_on_top():
+def test_network_latency_is_added():
     topic = [TopicLoad("t", 10, 0.02)]
     near, far = (simulate(topic, Host(overhead=seconds), seed=1)[0] for seconds in (0.0, 0.1))
     assert (far.p50, far.p90) == pytest.approx((near.p50 + 0.1, near.p90 + 0.1))
@@ -65,7 +65,7 @@ topics = st.builds(TopicLoad, st.just("t"), st.floats(0.1, 100), st.floats(0.001
 
 @settings(max_examples=60)
 @given(st.lists(topics, min_size=1, max_size=5), topics, st.integers(1, 8))
-def test_every_coordinate_rises_with_company(together, another, cores):
+def test_every_coordinate_rises_with_more_topics(together, another, cores):
     host = Host(cores=cores)
     alone = coordinates(*columns([together], host), cores, host.contention)[0]
     more = coordinates(*columns([[*together, another]], host), cores, host.contention)[0]

@@ -1,4 +1,4 @@
-"""Adaptive: its waits and its growth."""
+"""The adaptive policy: waiting times and growth."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MESSAGE = b'{"room": "11.1", "temperature": 21.5, "state": "ok"}'
 
 
 class Trainer:
-    """Makes dictionaries of 500 bytes that claim to save what they are told to, and remembers what it was asked for."""
+    """Trains dictionaries of 500 bytes with given savings, and records the requested sizes."""
 
     def __init__(self, *saved: float) -> None:
         self.saved = list(saved)
-        self.asked: list[tuple[int, int]] = []
+        self.requested: list[tuple[int, int]] = []
 
     def __call__(self, messages: Sequence[bytes], size: int) -> Dictionary:
-        self.asked.append((len(messages), size))
+        self.requested.append((len(messages), size))
         saved = self.saved.pop(0) if len(self.saved) > 1 else self.saved[0]
         return Dictionary(b"?" * 500, "zlib", 6, 100, facts=Facts(len(messages), 1, saved))
 

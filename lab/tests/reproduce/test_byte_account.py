@@ -13,7 +13,7 @@ counts = st.integers(0, 10**6)
 
 
 @given(counts, counts, st.lists(counts, max_size=5), st.integers(1, 10**4), st.integers(1, 100))
-def test_everything_is_counted_to_everybody(
+def test_all_bytes_are_counted_for_every_receiver(
     plain: int, packed: int, dictionaries: list[int], publishers: int, subscribers: int
 ) -> None:
     account, topology = Account(), Topology(publishers, subscribers)
@@ -26,7 +26,7 @@ def test_everything_is_counted_to_everybody(
     )
 
 
-def test_reduction_is_in_per_cent_and_goes_below_zero() -> None:
+def test_reduction_is_in_per_cent_and_may_be_negative() -> None:
     account = Account()
     account.add_messages(100, plain=10_000, packed=1_900)
     assert account.reduction(ONE_TO_ONE) == pytest.approx(80.0)

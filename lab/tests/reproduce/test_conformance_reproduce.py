@@ -1,4 +1,4 @@
-"""The conformance figures at small sizes: every point can be had, and has the shape that theory asks for."""
+"""The conformance figures at small sizes: every point is measured and has the theoretical shape."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from thinwire_lab.streams.threshold_streams import attack, bars, jumping, record
 
 
 def no_spark(monkeypatch):
-    """Cells run here: what runs them is tested where Spark is."""
+    """Run cells in this process; their execution on Spark has its own tests."""
 
     def no_java(*, remote=False):
         raise SparkUnavailable("Java 17 or newer is needed")
@@ -63,7 +63,7 @@ def test_missing_recordings_are_named(tmp_path):
 @pytest.mark.parametrize("sigma", [2.0, 20.0])
 def test_a_tick_is_chosen_by_how_much_a_stream_moves(sigma):
     for cents in sample_bars(3).values():
-        # Rounding to whole ticks adds a little.
+        # Rounding to ticks adds a little.
         assert np.sqrt(np.mean(np.diff(scaled(cents, sigma)) ** 2)) == pytest.approx(sigma, abs=0.15)
 
 

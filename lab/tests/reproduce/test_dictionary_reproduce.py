@@ -1,4 +1,4 @@
-"""Sheets of the thesis: all can be named, small ones can be made, pictures are written."""
+"""Tables and figures of the thesis: all are listed, small ones are made, pictures are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def one_by_one(
     cells: Sequence[dict[str, Any]],
     weight: Callable[[dict[str, Any]], float],
 ) -> list[Mapping[str, Any]]:
-    """What Spark does with cells: as JSON there, as JSON back."""
+    """Run cells as Spark does, with JSON as input and output."""
     assert all(weight(cell) > 0 for cell in cells)
     return [json.loads(json.dumps(function(**json.loads(json.dumps(cell))))) for cell in cells]
 
@@ -38,7 +38,7 @@ def scale(tmp_path: Path) -> ThesisScale:
 
 
 @pytest.mark.parametrize("number", ["5.2.1", "5.4.2", "5.4.3", "6.2.1"])
-def test_tables_stand_beside_the_thesis(scale: ThesisScale, tmp_path: Path, number: str) -> None:
+def test_tables_are_compared_with_the_thesis(scale: ThesisScale, tmp_path: Path, number: str) -> None:
     ((_, item),) = dictionaries.select_items(table=number)
     sheet = item.make(scale, one_by_one, tmp_path)
     assert number in sheet.title
@@ -94,14 +94,14 @@ def test_formats_come_nearer_with_a_dictionary(tmp_path: Path) -> None:
     assert plain > deflated > packed
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_missing_parts_are_reported() -> None:
     with pytest.raises(ConfigError, match="unknown table"):
         dictionaries.select_items(table="9.9.9")
     with pytest.raises(ConfigError, match="unknown figure"):
         dictionaries.select_items(figure="5.5.9")
 
 
-def test_settings_are_chosen_with_one_publisher_and_kept() -> None:
+def test_settings_are_chosen_with_one_publisher_and_reused() -> None:
     def row(settings: int, topology: str, saved: float) -> dict[str, Any]:
         return {"stream": "s", "policy": "single", "settings": settings, "topology": topology, "reduction": saved}
 

@@ -58,7 +58,7 @@ def test_the_thesis_saw_the_same(rate: str, publishers: int) -> None:
         assert cell["publishing_dictionary"] == pytest.approx(publishing, rel=0.15)
 
 
-def test_what_limits_nothing_helps_nobody() -> None:
+def test_compression_does_not_help_without_a_limit() -> None:
     (row,) = grid([{"publishers": 3, "subscribers": 2, "limits": "delay=50ms", "loads": TWEET_LOADS, "messages": 60}])
     assert row["receiving_dictionary"] == pytest.approx(1.0, abs=0.01)
     assert row["publishing_deflate"] == pytest.approx(1.0, abs=0.01)

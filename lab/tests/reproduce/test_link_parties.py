@@ -1,4 +1,4 @@
-"""Senders and receivers over limited links take the time that arithmetic says, and lose nothing."""
+"""Senders and receivers over limited links take the computed time and lose nothing."""
 
 import pytest
 from hypothesis import given, settings

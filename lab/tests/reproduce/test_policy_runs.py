@@ -1,4 +1,4 @@
-"""Streams under policies: what is counted, and that topologies and batches are."""
+"""Streams under policies: counted bytes, topologies and batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rooms(count: int) -> Iterator[bytes]:
     return (FORM % (n % 9, n % 7, n * 7 % 31, n % 10) for n in range(count))
 
 
-def test_deflate_costs_what_it_costs_and_a_byte_a_message() -> None:
+def test_deflate_costs_its_output_and_a_byte_per_message() -> None:
     (row,) = run_stream(rooms(100), "deflate", [ONE_TO_ONE])
     plain = sum(map(len, rooms(100)))
     packed = sum(len(Deflate().pack(message)) + 1 for message in rooms(100))
@@ -66,7 +66,7 @@ def test_a_stream_is_read_incrementally() -> None:
     assert taken == 5001
 
 
-def test_cells_open_streams_of_a_folder_and_begin_anew(tmp_path: Path) -> None:
+def test_cells_open_streams_of_a_folder_and_restart_them(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_bytes(b"\n".join(rooms(40)) + b"\n")
     data = str(tmp_path)
     assert len(list(messages_of("own", data, 100))) == 40
@@ -82,14 +82,14 @@ def test_a_repeated_stream_needs_a_limit() -> None:
         messages_of("building-json", None, cycle=True)
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_missing_parts_are_reported() -> None:
     with pytest.raises(ConfigError, match="unknown stream"):
         list(messages_of("nowhere", None, 1))
     with pytest.raises(ConfigError, match="unknown policy"):
         run_stream(rooms(1), "guess", [ONE_TO_ONE])
 
 
-def test_an_empty_stream_is_a_row_of_nothing(tmp_path: Path) -> None:
+def test_an_empty_stream_gives_a_row_of_zeros(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     assert list(messages_of("empty", str(tmp_path), 5, cycle=True)) == []
     (row,) = run_stream([], "predict", [ONE_TO_ONE])

@@ -1,4 +1,4 @@
-"""Predict: MC.base in both readings, the three cases, the repository and the fits behind it."""
+"""The Predict policy: both interpretations of MC.base, the three cases, the repository and its fits."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from thinwire_lab.reproduce.dictionaries.policies.predict import ObservedLives, 
 from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction
 
 
-def said(count: int, words: list[bytes], seed: int = 1) -> list[bytes]:
+def messages_of(count: int, tokens: list[bytes], seed: int = 1) -> list[bytes]:
     chance = Random(seed)
     return [
-        b'{"event":%d,"from":"%s","to":"%s"}' % (n, chance.choice(words), chance.choice(words)) for n in range(count)
+        b'{"event":%d,"from":"%s","to":"%s"}' % (n, chance.choice(tokens), chance.choice(tokens)) for n in range(count)
     ]
 
 
-def words(seed: int, count: int = 40) -> list[bytes]:
+def tokens(seed: int, count: int = 40) -> list[bytes]:
     chance = Random(seed)
     return [bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz", k=16)) for _ in range(count)]
 
@@ -40,7 +40,7 @@ def fed(policy: Predict, messages: list[bytes]) -> list[Prolong | Replace]:
 
 @pytest.mark.parametrize("publishers", [1, 1000])
 def test_both_readings_of_the_base(publishers: int) -> None:
-    topology, messages = Topology(publishers), said(500, words(1))
+    topology, messages = Topology(publishers), messages_of(500, tokens(1))
     (by_words,) = fed(Predict(topology), messages)
     (by_print,) = fed(Predict(topology, reading="printed"), messages)
     assert isinstance(by_words, Replace)
@@ -56,9 +56,9 @@ def test_both_readings_of_the_base(publishers: int) -> None:
 
 def test_a_change_of_content_is_a_decay_and_takes_more_history() -> None:
     policy = Predict()
-    fed(policy, said(500, words(1)))
+    fed(policy, messages_of(500, tokens(1)))
     policy._due = policy._seen + 600
-    (decision,) = fed(policy, said(600, words(2), seed=2))
+    (decision,) = fed(policy, messages_of(600, tokens(2), seed=2))
     assert isinstance(decision, Replace)
     assert decision.why["case"] == "decayed"
     assert decision.why["history"] == 100
@@ -66,7 +66,7 @@ def test_a_change_of_content_is_a_decay_and_takes_more_history() -> None:
 
 
 def test_a_steady_stream_is_prolonged_twice_as_long_each_time_until_it_is_old() -> None:
-    policy, steady = Predict(), said(500, words(1)) * 10
+    policy, steady = Predict(), messages_of(500, tokens(1)) * 10
     fed(policy, steady[:500])
     assert policy._dictionary is not None
     policy._expected = policy._average = reduction(latest(steady[:500]), codec_of(policy._dictionary))
@@ -106,7 +106,7 @@ def test_the_parabola_is_exact_through_points_of_one() -> None:
 
 
 def test_substrings_are_common_best_first_and_none_inside_another() -> None:
-    found = substrings(said(60, words(1, 3)))
+    found = substrings(messages_of(60, tokens(1, 3)))
     assert any(b'{"event":' in text or b'"from":"' in text for text in found)
     assert not [(a, b) for a in found for b in found if a != b and a in b]
     assert substrings([]) == {}

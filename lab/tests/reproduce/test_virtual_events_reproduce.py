@@ -1,4 +1,4 @@
-"""The figures at small sizes: the published method step by step, and that what arrives is what was sent."""
+"""The figures at small sizes: the published method step by step, and equality of sent and received values."""
 
 from xml.etree import ElementTree
 
@@ -16,7 +16,7 @@ from thinwire_lab.reproduce.virtual_events.virtual_event_figures import Changes
 ROOMS = Schema("rooms", [Property("at", "integer", "header"), Property("t", "number", step="0.1")])
 
 
-def test_only_what_changed_by_more_than_the_tolerance_travels():
+def test_only_changes_above_the_tolerance_are_sent():
     changes = Changes(ROOMS, tolerance=1.0)
     readings = [(1, 20.0), (2, 21.0), (3, 21.1), (3, 20.5)]
     partials = [changes.reduce({"at": at, "t": heat}) for at, heat in readings]

@@ -29,7 +29,7 @@ def test_placements_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -
 
 
 def _placed(both: TrainedModels, out: Path, sweep: CellRunner) -> list[dict[str, Any]]:
-    """What the cells came to, without the time they took."""
+    """Return the results of the cells without their run times."""
     occasion = PlacementExperiment(PlacementScale(), out, sweep)
     occasion.both = both
     found = occasion.placements(GRID)

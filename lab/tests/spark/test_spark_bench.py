@@ -1,4 +1,4 @@
-"""The bars of Spark: their logs hold the same events, the references fill in alike, and a quick run is sound."""
+"""The benchmarks of Spark: equal events in all logs, equal references, and a valid quick run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bars of workloads on Spark at tiny sizes, in the session of the tests: figures that agree, and what they tell."""
+"""The benchmarks of workloads on Spark at tiny sizes, in the session of the tests."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
     assert [row.holds for row in gain_rows(COSTS, "", has_requirements=False)] == [None, None]
 
 
-def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
+def test_all_methods_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
     rows = list(match_in_session(spark, workload_matching.GridJoinSizes(600, 1, has_requirements=True)))
     assert all(map(sound, rows))
     assert [row.high for row in rows] == [1.2, None, 3.0, 3.0]

@@ -1,4 +1,4 @@
-"""Thresholds over tables: per source what a filter would deliver, whatever way rows lie, and on the same rows."""
+"""Thresholds over tables: per source the deliveries of a filter, for any distribution of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def walks(size: int = 400) -> dict[str | None, np.ndarray]:
 
 
 def table(path: Path, cents: dict[str | None, np.ndarray]) -> str:
-    """Prices of all symbols, shuffled, with rows that have none."""
+    """Return prices of all symbols in random order, with some rows without a price."""
     rows = [(name, at, int(value) / 100) for name, of in cents.items() for at, value in enumerate(of)]
     rows += [("aaa", at, None) for at in range(5)] + [("bbb", 3, float("nan"))]
     np.random.default_rng(1).shuffle(rows)
@@ -39,34 +39,34 @@ def table(path: Path, cents: dict[str | None, np.ndarray]) -> str:
 def test_counts_and_rows_are_those_of_single_filters(spark: SparkSession, tmp_path: Path) -> None:
     cents = walks()
     frame = table_at(spark, table(tmp_path, cents))
-    asked = {"step": 0.01, "source": ["symbol"], "order": ["at"]}
-    counts = deliver(frame, "price", "0.05,0.20..0.22", **asked)
+    options = {"step": 0.01, "source": ["symbol"], "order": ["at"]}
+    counts = deliver(frame, "price", "0.05,0.20..0.22", **options)
     found = {(row.symbol, round(100 * row.threshold)): row for row in counts.collect()}
     assert sorted(found, key=str) == sorted(((name, c) for name in cents for c in (5, 20, 21, 22)), key=str)
     for (name, c), row in found.items():
-        places = greedy(cents[name], c)
-        held = cents[name][places[np.searchsorted(places, np.arange(400), side="right") - 1]]
-        silence = np.diff([*places, 400]).max() - 1
-        assert (row.events, row.delivered, row.longest_silence) == (400, places.size, silence)
+        indexes = greedy(cents[name], c)
+        held = cents[name][indexes[np.searchsorted(indexes, np.arange(400), side="right") - 1]]
+        silence = np.diff([*indexes, 400]).max() - 1
+        assert (row.events, row.delivered, row.longest_silence) == (400, indexes.size, silence)
         assert row.largest_gap == pytest.approx(np.abs(cents[name] - held).max() / 100)
-        assert row.share == pytest.approx(places.size / 400)
+        assert row.share == pytest.approx(indexes.size / 400)
     (total,) = totals(counts).where("threshold = 0.05").collect()
     assert (total.sources, total.events) == (3, 1200)
-    rows = deliver(frame, "price", [0.05], rows=True, **asked).collect()
-    told = sorted((str(row.symbol), row["at"], round(100 * row.price)) for row in rows)
-    assert told == sorted((str(n), at, of[at]) for n, of in cents.items() for at in greedy(of, 5).tolist())
+    rows = deliver(frame, "price", [0.05], rows=True, **options).collect()
+    triples = sorted((str(row.symbol), row["at"], round(100 * row.price)) for row in rows)
+    assert triples == sorted((str(n), at, of[at]) for n, of in cents.items() for at in greedy(of, 5).tolist())
 
 
 def test_sources_may_lie_across_batches() -> None:
     values = np.array([0, 9, 1, 1, 9, 0, 0, 9])
-    whole = pa.RecordBatch.from_arrays(
+    complete = pa.RecordBatch.from_arrays(
         [pa.array(["a", "a", "a", "b", "b", None, None, "c"]), pa.array(values.astype(float))], names=["s", "v"]
     )
     for size in range(1, 9):
-        batches = [whole.slice(at, size) for at in range(0, 8, size)]
-        told = pa.Table.from_batches(count_deliveries(batches, (5,), 1.0, keys=1))
-        assert told.column("s").to_pylist() == ["a", "b", None, "c"]
-        assert told.column("delivered").to_pylist() == [3, 2, 1, 1]
+        batches = [complete.slice(at, size) for at in range(0, 8, size)]
+        found = pa.Table.from_batches(count_deliveries(batches, (5,), 1.0, keys=1))
+        assert found.column("s").to_pylist() == ["a", "b", None, "c"]
+        assert found.column("delivered").to_pylist() == [3, 2, 1, 1]
         rows = pa.Table.from_batches(deliver_rows(batches, (5,), 1.0, keys=1))
         assert rows.column("v").to_pylist() == [0, 9, 1, 1, 9, 0, 9]
     assert list(count_deliveries([], (5,), 1.0, keys=1)) == []
@@ -88,16 +88,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_bad_questions_are_named(name: str, spark: SparkSession) -> None:
-    asked, error, said = BAD[name]
+def test_invalid_options_are_reported(name: str, spark: SparkSession) -> None:
+    options, error, message = BAD[name]
     frame = spark.createDataFrame([("a", 1, 2.5)], "symbol string, at long, price double")
-    whole = {"property": "price", "thresholds": [1], "step": 0.01, "source": ["symbol"], "order": ["at"], **asked}
+    complete = {"property": "price", "thresholds": [1], "step": 0.01, "source": ["symbol"], "order": ["at"], **options}
     with pytest.raises(error) as raised:
-        deliver(frame, **whole)
-    assert said in str(raised.value)
+        deliver(frame, **complete)
+    assert message in str(raised.value)
 
 
-def test_a_path_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_path_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         table_at(spark, str(tmp_path / "gone.csv"))
 

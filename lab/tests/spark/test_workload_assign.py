@@ -33,8 +33,8 @@ def wide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def stacked(place: Path, names: list[str]) -> np.ndarray:
-    table = pq.read_table(place).sort_by("id")
+def stacked(path: Path, names: list[str]) -> np.ndarray:
+    table = pq.read_table(path).sort_by("id")
     return np.stack([table[name].to_numpy() for name in names], axis=1)
 
 

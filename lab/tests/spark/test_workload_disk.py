@@ -1,4 +1,4 @@
-"""A disk that is full in mid-job: the job says so, and no folder looks complete."""
+"""A disk that becomes full during a job: the error is reported, and no folder is marked complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECIPE = Recipe(subscriptions=20_000, events=100, brokers=3, seed=1)
 
 @contextmanager
 def full_disk(spark: SparkSession, size: int) -> Iterator[None]:
-    """No file of Spark may grow beyond this size, which stands for the end of the disk."""
+    """No file of Spark may grow beyond this size, which simulates a full disk."""
     java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     before = resource.prlimit(java, resource.RLIMIT_FSIZE)
     resource.prlimit(java, resource.RLIMIT_FSIZE, (size, before[1]))

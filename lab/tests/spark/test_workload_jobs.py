@@ -1,4 +1,4 @@
-"""Workloads on Spark: the rows of the pure plan, whatever the partitions, and no folder that only looks complete."""
+"""Workloads on Spark: the rows of the plan for any number of partitions; no incomplete folder has a manifest."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_spark_draws_the_rows_of_the_plan(
 
 def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "wide"
-    told = generate(spark, builtin(), RECIPE, out, partitions=2)
-    assert json.loads((out / MANIFEST).read_text()) == told
-    assert told["recipe"]["seed"] == 7
+    manifest = generate(spark, builtin(), RECIPE, out, partitions=2)
+    assert json.loads((out / MANIFEST).read_text()) == manifest
+    assert manifest["recipe"]["seed"] == 7
     assert pq.read_table(out / "brokers").num_rows == 12
     found = describe_folder(out)
     assert found["tables"]["subscriptions"][0] == 2_500
     assert found["drawn"]["subscribers"] == 2_500
-    assert found["missed"]["interests"] == told["stages"][-1]["interests"] - found["drawn"]["interests"]
+    assert found["missed"]["interests"] == manifest["stages"][-1]["interests"] - found["drawn"]["interests"]
     assert found["missed"]["interests"] < found["missed"]["plain_sampling"]
     assert [len(nodes) for nodes in found["missed"]["most_popular"]] == [2] * 10
     if find_spec("matplotlib") is not None:
@@ -60,7 +60,7 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
 
 
 def _matched(spark: SparkSession, wide: Path, out: Path) -> None:
-    """Every pair that comparing all of them finds, and a way that there is not leaves nothing."""
+    """All pairs of a brute-force comparison are found; an unknown method writes nothing."""
     plan = WorkloadPlan(builtin(), RECIPE)
     table, points = plan.subscriptions(np.arange(2_500)), plan.events(np.arange(1_700))
     low, high = (np.stack([table[f"{a.name}_{end}"].to_numpy() for a in plan.axes], 1) for end in ("low", "high"))

@@ -57,7 +57,7 @@ def test_nothing_matches_nothing(spark: SparkSession) -> None:
         assert match(spark.createDataFrame(events), none, AXES, method=method).count() == 0  # type: ignore[arg-type]
 
 
-def test_missing_columns_and_unknown_ways_are_refused(spark: SparkSession) -> None:
+def test_missing_columns_and_unknown_methods_are_rejected(spark: SparkSession) -> None:
     rectangles, events = map(spark.createDataFrame, workload(0.0))
     with pytest.raises(ConfigError, match=r"table='events', missing=\['price_at'\]"):
         match(events, rectangles, ["price"])

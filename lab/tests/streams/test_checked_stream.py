@@ -1,4 +1,4 @@
-"""The judge is judged: a checker must see every way in which a promise can be broken."""
+"""The guarantee checker detects every kind of violation."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def checker():
 
 
 @pytest.mark.parametrize("heat", [20.5, 20.0, 21.0])
-def test_within_the_bound_is_kept(checker, heat):
+def test_values_within_the_bound_are_accepted(checker, heat):
     checker.delivered(delivered({"t": heat}))
     assert checker.is_guarantee_met
     assert checker.worst == pytest.approx(abs(heat - 20.5) / 0.5)
@@ -51,19 +51,19 @@ def test_within_the_bound_is_kept(checker, heat):
     ],
     ids=["too far", "absent", "another text", "one skipped", "never published", "no bound", "bound above tolerance"],
 )
-def test_every_breach_is_seen(checker, event):
+def test_every_violation_is_detected(checker, event):
     checker.delivered(event)
     assert checker.broken == 1
     with pytest.raises(GuaranteeViolated, match="broken=1"):
         checker.require()
 
 
-def test_what_never_arrives_is_missing(checker):
+def test_events_that_never_arrive_are_missing(checker):
     assert checker.missing == 1
     assert not checker.is_guarantee_met
 
 
-def test_a_tally_takes_every_error_over():
+def test_a_tally_includes_every_error():
     tally = RowTally("run", role="subscriber")
     checker = GuaranteeChecker(ROOMS, Demand(default_tolerance=0.5), tally)
     checker.sent(ACTUAL)

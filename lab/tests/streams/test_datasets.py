@@ -1,4 +1,4 @@
-"""Recordings are read as they lie on disk, with their quirks; small files of the same shapes stand for them here."""
+"""Recordings are read in their published formats, including irregularities, here from small files."""
 
 import gzip
 import json

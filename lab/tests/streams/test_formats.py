@@ -1,4 +1,4 @@
-"""Formats to compare with: what they write can be read back by somebody else."""
+"""Formats for comparison: their output is read by independent implementations."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 def expected(event: dict[str, Any]) -> list[Any]:
-    """The values in the order of the schema."""
+    """Return the values in the order of the schema."""
     return [event["engine"]["oil level"] if p.name.startswith("engine") else event[p.name] for p in ALL_KINDS]
 
 
@@ -157,7 +157,7 @@ def test_xml_nests() -> None:
     )
 
 
-def test_xml_refuses_what_it_cannot_carry() -> None:
+def test_xml_rejects_values_it_cannot_represent() -> None:
     with pytest.raises(WrongType, match="control character"):
         FORMATS["xml"].encode({"sensor": "a\x00b"}, ALL_KINDS)
 

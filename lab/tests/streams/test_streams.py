@@ -1,4 +1,4 @@
-"""Streams are read as they lie, lazily, and the generated ones are always the same."""
+"""Streams are read lazily in their stored form; generated streams are reproducible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_folder_of_files_is_a_folder_of_streams(tmp_path: Path) -> None:
     assert (first.name, second.name) == ("a", "b")
     assert list(first.messages()) == [b"one", b"two", b"three"]
     assert list(second.messages(1)) == [b'{"n":1}']
-    assert list(second.messages()) == [b'{"n":1}', b'{"n":2}'], "every call begins anew"
+    assert list(second.messages()) == [b'{"n":1}', b'{"n":2}'], "every call starts over"
 
 
 def test_files_with_a_common_name_keep_their_endings(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 def two_towns() -> AssignmentPopulation:
     """Two brokers 10 ms apart, and in both towns readers of the left and of the right end of the event space."""
     low = np.array([[0.0], [0.8], [0.0], [0.8]])
-    places = np.array([[0.0], [0.0], [10.0], [10.0]])
+    locations = np.array([[0.0], [0.0], [10.0], [10.0]])
     events = np.linspace(0.0, 1.0, 11)[:, None]
-    return AssignmentPopulation(low, low + 0.2, places, np.array([[0.0], [10.0]]), events)
+    return AssignmentPopulation(low, low + 0.2, locations, np.array([[0.0], [10.0]]), events)
 
 
 def drawn(count: int) -> AssignmentPopulation:
@@ -37,12 +37,12 @@ def drawn(count: int) -> AssignmentPopulation:
         np.stack([rows[f"{axis}_{end}"].to_numpy() for axis in ("topic", "language")], axis=1)
         for end in ("low", "high")
     )
-    places = np.stack([rows[f"at_{lane}"].to_numpy() for lane in range(5)], axis=1)
+    locations = np.stack([rows[f"at_{lane}"].to_numpy() for lane in range(5)], axis=1)
     points = np.stack([events[f"{axis}_at"].to_numpy() for axis in ("topic", "language")], axis=1)
-    return AssignmentPopulation(low, high, places, plan.brokers.points, points)
+    return AssignmentPopulation(low, high, locations, plan.brokers.points, points)
 
 
-def test_by_place_wastes_what_by_interest_saves_and_by_interest_is_far() -> None:
+def test_assignment_by_location_wastes_bandwidth_and_by_interest_adds_latency() -> None:
     town = two_towns()
     groups, of = group_subscriptions(town)
     near = compute_costs(town, groups, of, assign_by_proximity(groups))
@@ -54,14 +54,14 @@ def test_by_place_wastes_what_by_interest_saves_and_by_interest_is_far() -> None
     assert similar.p90 == 10.0
 
 
-def test_a_limit_is_kept_and_a_wide_one_changes_nothing() -> None:
+def test_a_limit_is_respected_and_a_wide_one_changes_nothing() -> None:
     town = two_towns()
     groups, of = group_subscriptions(town)
     assert compute_costs(town, groups, of, assign_jointly(groups, 5.0)).p99 == 0.0
     assert compute_costs(town, groups, of, assign_jointly(groups, 50.0, price=0.0)).wasted == pytest.approx(0.0)
 
 
-def test_companies_of_one_interest_go_where_most_of_them_are() -> None:
+def test_subscribers_of_one_interest_go_where_most_of_them_are() -> None:
     """Going by interest alone sends the readers of either end to the broker far from most of them."""
     low = np.array([[0.8]] * 5 + [[0.0]] * 5)
     locations = np.array([[0.0]] * 4 + [[10.0]] + [[10.0]] * 4 + [[0.0]])
@@ -136,7 +136,7 @@ def test_policies_have_names() -> None:
         policies("joint", [0.0])
 
 
-def test_no_broker_and_limits_that_are_none_are_refused() -> None:
+def test_missing_brokers_and_invalid_limits_are_rejected() -> None:
     town = two_towns()
     groups, _ = group_subscriptions(town)
     with pytest.raises(ConfigError, match="one broker"):

@@ -31,7 +31,7 @@ def days() -> pa.Table:
 
 
 def test_calibration_is_near_on_a_short_sample() -> None:
-    """A morning and a noon are a little larger and livelier than whole days, for which the limits are meant."""
+    """A morning and a noon have slightly larger and more frequent changes than the full days that limits are for."""
     rows = compare_with_original(SAMPLE, seed=1)
     assert [row.published for row in rows[:4]] == [885, 390, 392, 505]
     assert [row for row in rows[:4] if abs(row.measured / row.published - 1) > 0.07] == []
@@ -43,7 +43,7 @@ def test_calibration_holds_over_a_day() -> None:
     assert [row for row in compare_with_original(86_400, 2) if not row.within] == []
 
 
-def test_row_outside_its_limits_says_so() -> None:
+def test_row_outside_its_limits_is_reported() -> None:
     assert not CalibrationRow("JSON", 930, "bytes", 885, 840, 929).within
     assert CalibrationRow("share", 930, "share").within
 
@@ -95,7 +95,7 @@ def test_timestamps_advance_with_jitter(sample: pa.Table) -> None:
     assert len(np.unique(gaps)) > 5
 
 
-def test_the_plant_lives(days: pa.Table) -> None:
+def test_the_plant_is_plausible(days: pa.Table) -> None:
     """Over two days the sun rises and sets, machines switch, rooms stay habitable and heat flows downhill."""
     column = {name: days[name].to_numpy() for name in days.column_names}
     assert column["solar_irradiance"].min() == 0
@@ -135,9 +135,9 @@ def test_a_longer_stream_begins_like_a_shorter_one(sample: pa.Table) -> None:
 
 
 def test_blocks_of_any_size_give_the_same_rows() -> None:
-    whole, parts = building.BuildingPlant(seed=5), building.BuildingPlant(seed=5)
+    complete, parts = building.BuildingPlant(seed=5), building.BuildingPlant(seed=5)
     rows = [row for size in (1, 7, 92) for row in parts.block(size).to_pylist()]
-    assert rows == whole.block(100).to_pylist()
+    assert rows == complete.block(100).to_pylist()
 
 
 def test_seeds_and_sources_differ() -> None:

@@ -1,4 +1,4 @@
-"""Interests: hierarchies, and what every step keeps of the counts."""
+"""Interests: hierarchies, and the invariants of every step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hierarchies(draw: st.DrawFn, name: str = "topic") -> Hierarchy:
 @st.composite
 def populations(draw: st.DrawFn) -> Interests:
     """Any counts of base interests in one to three dimensions."""
-    axes = tuple(draw(hierarchies(f"axis{place}")) for place in range(draw(st.integers(1, 3))))
+    axes = tuple(draw(hierarchies(f"axis{index}")) for index in range(draw(st.integers(1, 3))))
     regions = tuple("xyz"[: draw(st.integers(1, 3))])
     counts = np.zeros((*map(len, axes), len(regions)))
     base = np.ix_(*(axis.leaves for axis in axes))
@@ -178,12 +178,12 @@ def test_the_hottest_go_first() -> None:
 def test_independent_variables_have_no_mutual_information() -> None:
     assert mutual_information(np.multiply.outer([1.0, 2, 3], [5.0, 7])) == pytest.approx(0, abs=1e-12)
     axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
-    told = correlations(Interests((axis,), ("x", "y"), np.array([[0.0, 0], [4, 0], [0, 4]])))
-    assert told == {"topic": pytest.approx(1.0)}
+    found = correlations(Interests((axis,), ("x", "y"), np.array([[0.0, 0], [4, 0], [0, 4]])))
+    assert found == {"topic": pytest.approx(1.0)}
 
 
 @pytest.mark.parametrize(
-    ("ids", "parents", "words"),
+    ("ids", "parents", "message"),
     [
         (["a", "b", "c"], [None, "c", "b"], "a cycle.*table='topics', column='parent', row=2"),
         (["a", "b"], [None, "z"], "an orphan.*table='topics', column='parent', row=2, value='z'"),
@@ -192,8 +192,8 @@ def test_independent_variables_have_no_mutual_information() -> None:
         (["a"], ["a"], "a cycle"),
     ],
 )
-def test_a_hierarchy_that_is_none_says_where(ids: list[str], parents: list[str], words: str) -> None:
-    with pytest.raises(SummaryError, match=words):
+def test_an_invalid_hierarchy_is_reported_with_its_node(ids: list[str], parents: list[str], message: str) -> None:
+    with pytest.raises(SummaryError, match=message):
         Hierarchy.read("topic", pa.table({"id": ids, "parent": pa.array(parents, pa.string())}), "topics")
 
 

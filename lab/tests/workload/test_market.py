@@ -1,4 +1,4 @@
-"""The market: the same from a seed, on its grid, in its range, and as lively as it says."""
+"""The market: the same from a seed, on its grid, in its range, and with the stated volatility."""
 
 from __future__ import annotations
 

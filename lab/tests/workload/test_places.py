@@ -41,21 +41,21 @@ def test_what_is_missing_is_the_shortest_way_around() -> None:
     assert completed(symmetric(line))[0, 2] == 7.0
 
 
-def test_one_node_and_two_nodes_have_places() -> None:
+def test_one_node_and_two_nodes_have_coordinates() -> None:
     assert embed(np.zeros((1, 1)), 2).shape == (1, 2)
     assert distances(embed(np.array([[0.0, 9], [9, 0]]), 2))[0, 1] == pytest.approx(9.0, rel=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "words"),
+    ("matrix", "message"),
     [
         ([[0, 1]], "as many rows as columns"),
         ([["a", "b"], ["c", "d"]], "latencies are numbers"),
         ([[0, 1, np.nan], [1, 0, np.nan], [np.nan, np.nan, 0]], "without any latency.*row=3"),
     ],
 )
-def test_a_bad_matrix_is_refused(matrix: list[list[object]], words: str) -> None:
-    with pytest.raises(SummaryError, match=words):
+def test_an_invalid_matrix_is_rejected(matrix: list[list[object]], message: str) -> None:
+    with pytest.raises(SummaryError, match=message):
         embed(np.array(matrix), 2)
 
 
@@ -65,7 +65,7 @@ def test_dimensions_have_limits() -> None:
 
 
 @pytest.mark.skipif(not PLANETLAB.exists(), reason="the PlanetLab latencies are not here")
-def test_real_latencies_are_met_better_than_by_metric_scaling() -> None:
+def test_real_latencies_are_approximated_better_than_by_metric_scaling() -> None:
     """On a fifth of the nodes: metric scaling of all of them takes half a minute, and the bench does that."""
     with gzip.open(PLANETLAB) as file:
         latencies = symmetric(np.loadtxt(file))[::5, ::5]

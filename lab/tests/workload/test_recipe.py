@@ -1,4 +1,4 @@
-"""Drawing: the same rows whatever the partitions, rare interests kept, places and events where they belong."""
+"""Drawing: the same rows for any number of partitions, rare interests included, correct locations and events."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def drawn_counts(interests: Interests, sampler: SubscriptionSampler, rows: int) 
 
 @pytest.mark.parametrize("recipe", WAYS)
 @pytest.mark.parametrize("parts", [1, 4, 7])
-def test_rows_are_the_same_whatever_the_partitions(recipe: Recipe, parts: int) -> None:
+def test_rows_do_not_depend_on_the_partitions(recipe: Recipe, parts: int) -> None:
     plan = WorkloadPlan(builtin(), recipe)
     rows = np.arange(700)
     for draw in (plan.subscriptions, plan.events):
-        whole = draw(rows)
+        complete = draw(rows)
         pieces = [draw(piece) for piece in np.array_split(rows, parts)]
-        assert pa.Table.from_batches(pieces).combine_chunks() == pa.Table.from_batches([whole])
+        assert pa.Table.from_batches(pieces).combine_chunks() == pa.Table.from_batches([complete])
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(0, 10_000))
@@ -88,7 +88,7 @@ def test_what_has_no_weight_is_never_chosen(weights: list[float], at: float) -> 
 
 def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_to_places() -> None:
     members = builtin().members
-    told = correlations(members)["language"]
+    expected = correlations(members)["language"]
     lost = {}
     for plain in (False, True):
         found = drawn_counts(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain), 20_000)
@@ -96,13 +96,13 @@ def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_
         assert found.counts.sum() == 20_000
         assert (members.counts[found.counts > 0] > 0).all()
         if not plain:
-            assert correlations(found)["language"] == pytest.approx(told, rel=0.05)
+            assert correlations(found)["language"] == pytest.approx(expected, rel=0.05)
     assert lost[False].interests < lost[True].interests == pytest.approx(lost[True].plain, rel=0.02)
     assert found.popularity.ravel()[lost[True].popular].sum() == 0
     assert (np.diff(members.popularity.ravel()[lost[True].popular]) <= 0).all()
 
 
-def test_every_stratum_gets_its_due() -> None:
+def test_every_stratum_gets_its_share() -> None:
     summary = Summary.read(small())
     drawn = drawn_counts(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2), 8)
     assert drawn.counts[1, 1].tolist() == [6, 0]
@@ -119,8 +119,8 @@ def test_the_builtin_summary_has_the_published_properties() -> None:
     ]
     assert names == [("Business Services", "English"), ("Small Business", "English"), ("Consulting", "English")]
     assert (popularity.ravel()[top] >= 0.05 * popularity.sum()).all()
-    told = correlations(members)
-    assert told["language"] > 5 * told["topic"]
+    expected = correlations(members)
+    assert expected["language"] > 5 * expected["topic"]
     europe = [remove_hot(members, top).mix[2] for top in (0, 3, 30, 300)]
     assert europe == sorted(europe)
 
@@ -144,7 +144,7 @@ def test_regions_keep_their_numbers_when_a_summary_reads_back() -> None:
     assert (after.nodes.region == before.nodes.region).all()
 
 
-def test_latencies_will_do_where_coordinates_are_missing() -> None:
+def test_latencies_replace_missing_coordinates() -> None:
     tables = small()
     del tables["nodes"]
     tables["latencies"] = pa.table({"region": ["north", "south"], "a": [0.0, 8.0], "b": [12.0, None]})
@@ -196,13 +196,13 @@ def test_events_follow_rates_and_reach_into_gaps() -> None:
 def _changed(table: str, **columns: object) -> dict[str, pa.Table]:
     found = small()
     for name, values in columns.items():
-        place = found[table].column_names.index(name)
-        found[table] = found[table].set_column(place, name, pa.array(values))  # type: ignore[arg-type]
+        index = found[table].column_names.index(name)
+        found[table] = found[table].set_column(index, name, pa.array(values))  # type: ignore[arg-type]
     return found
 
 
 @pytest.mark.parametrize(
-    ("tables", "words"),
+    ("tables", "message"),
     [
         (_changed("members", count=[30, -1]), "below 0.*table='members', column='count', row=2, value=-1"),
         (_changed("members", count=[None, 1]), "not a finite number.*table='members', column='count', row=1"),
@@ -227,8 +227,8 @@ def _changed(table: str, **columns: object) -> dict[str, pa.Table]:
         ({name: table for name, table in small().items() if name != "messages"}, "table is missing.*messages"),
     ],
 )
-def test_a_bad_summary_names_table_column_and_row(tables: dict[str, pa.Table], words: str) -> None:
-    with pytest.raises(SummaryError, match=words):
+def test_a_bad_summary_names_table_column_and_row(tables: dict[str, pa.Table], message: str) -> None:
+    with pytest.raises(SummaryError, match=message):
         Summary.read(tables)
 
 
@@ -263,9 +263,9 @@ def test_latencies_that_are_no_numbers_report_their_location() -> None:
 
 
 def test_members_that_are_all_zero_cannot_be_drawn_from() -> None:
-    nobody = Summary.read(_changed("members", count=[0, 0]))
+    empty = Summary.read(_changed("members", count=[0, 0]))
     with pytest.raises(SummaryError, match=r"no subscribers to draw from.*table='members', column='count'"):
-        WorkloadPlan(nobody, Recipe(generalise="none"))
+        WorkloadPlan(empty, Recipe(generalise="none"))
 
 
 def test_groups_make_a_summary_and_what_was_left_out_is_counted() -> None:

@@ -30,9 +30,9 @@ def test_matches_are_those_of_brute_force(data: st.DataObject, dimensions: int, 
     index = RectangleIndex(low, high)
     events, boxes = index.match(at)
     assert sorted(np.stack((events, boxes), axis=1).tolist()) == brute(index.distinct.low, index.distinct.high, at)
-    whole = brute(low, high, at)
+    pairs = brute(low, high, at)
     counts = np.bincount(events, index.distinct.multiplicity[boxes], minlength=points)
-    assert counts.tolist() == np.bincount([e for e, _ in whole], minlength=points).tolist()
+    assert counts.tolist() == np.bincount([e for e, _ in pairs], minlength=points).tolist()
     assert (index.distinct.low[index.distinct.row_of] == low).all()
     assert index.distinct.multiplicity.sum() == count
 
@@ -64,7 +64,7 @@ def test_identical_rectangles_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words"),
+    ("low", "high", "message"),
     [
         ([[1.0]], [[0.0]], "low end of a rectangle is above.*row=0, dimension=0"),
         ([[0.0], [np.nan]], [[1.0], [1.0]], "row=1"),
@@ -72,8 +72,8 @@ def test_identical_rectangles_are_one() -> None:
         ([0.0], [1.0], "one shape"),
     ],
 )
-def test_what_is_no_rectangle_is_refused(low: list[object], high: list[object], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_invalid_rectangles_are_rejected(low: list[object], high: list[object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         RectangleIndex(np.array(low), np.array(high))
 
 

@@ -1,4 +1,4 @@
-"""Scenarios are run: everything that is due is published, what was asked for comes, and how late is told."""
+"""Runs of scenarios: all due events are published, requested events are delivered, lateness is reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ran(text: str = SMALL) -> ScenarioOutcome:
     return asyncio.run(story())
 
 
-def test_everything_that_is_due_is_published_and_comes() -> None:
+def test_all_due_events_are_published_and_delivered() -> None:
     outcome = ran()
     trade, wide = outcome.topics
     due = read_scenario(SMALL).topics

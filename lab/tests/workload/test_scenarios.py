@@ -1,4 +1,4 @@
-"""Scenarios: what a file says, when events are due, and which events these are."""
+"""Scenarios: the file format, the schedule and the content of events."""
 
 from itertools import islice
 
@@ -48,13 +48,13 @@ interests = true
 
 
 def test_a_scenario_is_read():
-    told = read_scenario(SCENARIO)
-    assert (told.name, told.duration, told.seed, told.settle) == ("morning", 20.0, 3, 1.0)
-    market, wide = told.topics
+    scenario = read_scenario(SCENARIO)
+    assert (scenario.name, scenario.duration, scenario.seed, scenario.settle) == ("morning", 20.0, 3, 1.0)
+    market, wide = scenario.topics
     assert (market.sources, market.publishers, market.rate.rate(5)) == (5, 2, 200)
     assert (wide.arrivals, wide.drift, wide.shapes, wide.settings) == ("random", 1.0, 2, {"retain": True})
-    assert [audience.count for audience in told.audiences] == [3, 4]
-    assert told.audiences[0].options == {"tolerance": {"close": 0.5}, "where": "volume > 1000"}
+    assert [audience.count for audience in scenario.audiences] == [3, 4]
+    assert scenario.audiences[0].options == {"tolerance": {"close": 0.5}, "where": "volume > 1000"}
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_scenario_is_read():
         ("seed = 3", "speed = 3", "speed"),
     ],
 )
-def test_what_cannot_be_right_is_refused_by_its_field(old, new, field):
+def test_invalid_fields_are_rejected_by_name(old, new, field):
     with pytest.raises(ScenarioError, match=f"field='{field}'"):
         read_scenario(SCENARIO.replace(old, new, 1))
 
 
-def test_what_is_no_toml_is_refused():
+def test_invalid_toml_is_rejected():
     with pytest.raises(ScenarioError, match="not TOML"):
         read_scenario("topics = [")
 

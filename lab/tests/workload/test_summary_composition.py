@@ -32,13 +32,13 @@ SMALL = Records(
 
 
 def test_rules_are_followed_and_counted() -> None:
-    tables, told = compose(SMALL)
+    tables, report = compose(SMALL)
     groups = tables["groups"].to_pylist()
     assert groups[0] == {"topics": "2", "language": "sou", "region": "South", "members": 10, "messages": 2}
     assert groups[1]["topics"] in ("2", "3")
     assert groups[2]["topics"] == "3"
     assert all(g["region"] == ("South" if g["language"] == "sou" else "North") for g in groups)
-    assert told == {
+    assert report == {
         "cities": 2,
         "cities without a known country": 1,
         "topics by name": 2,
@@ -49,7 +49,7 @@ def test_rules_are_followed_and_counted() -> None:
     assert tables["nodes"]["region"].to_pylist() == ["South", "North"]
     families = dict(zip(tables["languages"]["id"].to_pylist(), tables["languages"]["parent"].to_pylist(), strict=True))
     assert families["sam"] == "family: Other"
-    assert "pol" not in families  # nobody could be placed at the pole
+    assert "pol" not in families  # no member has a location at the pole
     summary, tally = from_groups(tables)
     assert tally.taken == 3
     assert summary.members.counts.sum() == 16
@@ -75,9 +75,9 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path, capsys: pytest.Captur
 def test_the_real_records_make_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "real"
     assert main(["workload", "summary", "build", "--from", str(REAL), "--out", str(out), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["rules"]["cities"] == 238
-    assert told["groups"]["taken"] == told["groups"]["groups"] > 5_000
+    report = json.loads(capsys.readouterr().out)
+    assert report["rules"]["cities"] == 238
+    assert report["groups"]["taken"] == report["groups"]["groups"] > 5_000
     members = read_summary(out).members
     found = correlations(members)
     assert found["language"] > 0.5, "bits about the region"

@@ -1,4 +1,4 @@
-"""The verb `workload` where no Spark is needed: summaries from files, and complaints in one line."""
+"""The command `workload` without Spark: summaries from files, and errors in one line."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def test_a_bad_table_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    ("option", "words"), [("--diffusion 2", "diffusion"), ("--events 1.5", "whole number"), ("--location moon", "moon")]
+    ("option", "error"), [("--diffusion 2", "diffusion"), ("--events 1.5", "whole number"), ("--location moon", "moon")]
 )
 def test_settings_outside_their_limits_are_refused_before_spark_starts(
-    option: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["workload", "generate", "--out", str(tmp_path / "w"), *option.split()]) == 2
-    assert words in capsys.readouterr().err
+    assert error in capsys.readouterr().err
 
 
-def test_a_full_disk_leaves_nothing_that_looks_complete(mine: Path, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the end of the disk: the system refuses to write on."""
+def test_a_full_disk_leaves_no_complete_folder(mine: Path, tmp_path: Path) -> None:
+    """A limit on the size of files simulates a full disk."""
     out = tmp_path / "checked"
     (tmp_path / "checked.unfinished").mkdir()
     (tmp_path / "checked.unfinished" / "stale.parquet").write_bytes(b"of a run that was killed")
@@ -86,7 +86,7 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(mine: Path, tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
 
 
-def test_what_a_killed_run_left_is_not_taken_over(mine: Path, tmp_path: Path) -> None:
+def test_files_of_a_killed_run_are_not_reused(mine: Path, tmp_path: Path) -> None:
     (tmp_path / "checked.unfinished").mkdir()
     (tmp_path / "checked.unfinished" / "stale.parquet").write_bytes(b"of a run that was killed")
     out = tmp_path / "checked"

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from broker_checks import bucket_checks as documents
 from broker_checks import connection_checks as breaking
 from broker_checks import connection_checks as closing
-from broker_checks import listener_checks as words
+from broker_checks import listener_checks as listening
 from broker_checks import log_checks as reading
 from broker_checks import log_checks as seeking
 from broker_checks.check_site import LocalSite, Site
@@ -25,7 +25,7 @@ Check = Callable[[Site], Awaitable[None]]
 
 CHECKS: tuple[Check, ...] = tuple(
     value
-    for module in dict.fromkeys((reading, breaking, documents, words, closing, seeking))
+    for module in dict.fromkeys((reading, breaking, documents, listening, closing, seeking))
     for name, value in vars(module).items()
     if name.startswith("check_")
 )

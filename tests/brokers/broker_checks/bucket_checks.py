@@ -121,4 +121,4 @@ def _short(entry: BucketEntry | None) -> tuple[str, bytes | None] | None:
 
 
 async def _close(watching: AsyncIterator[BucketEntry | None]) -> None:
-    await watching.aclose()  # type: ignore[attr-defined]  # a promise of the protocol that its type cannot say
+    await watching.aclose()  # type: ignore[attr-defined]  # the protocol guarantees it, its type does not

@@ -103,9 +103,9 @@ def _ours(broker: Broker) -> LocalBroker:
     return broker
 
 
-def fresh(word: str) -> str:
-    """Return an unused name for a log, a bucket or the first word of subjects."""
-    return f"tw_{word}{next(_numbers)}"
+def fresh(token: str) -> str:
+    """Return an unused name for a log, a bucket or the first token of subjects."""
+    return f"tw_{token}{next(_numbers)}"
 
 
 async def ensure_log(broker: Broker, retention: Retention | None = None) -> str:
@@ -115,9 +115,9 @@ async def ensure_log(broker: Broker, retention: Retention | None = None) -> str:
     return log
 
 
-async def write(broker: Broker, log: str, words: Sequence[str]) -> list[int]:
-    """Append a message per word, which is its subject and payload. Return the offsets."""
-    return [await broker.append(log, f"{log}.{word}", word.encode(), timeout=10) for word in words]
+async def write(broker: Broker, log: str, tokens: Sequence[str]) -> list[int]:
+    """Append one message per token, which is its subject and payload. Return the offsets."""
+    return [await broker.append(log, f"{log}.{token}", token.encode(), timeout=10) for token in tokens]
 
 
 async def take(reader: LogReader, number: int) -> list[StoredMessage]:

@@ -55,11 +55,11 @@ async def check_cut_reader(site: Site) -> None:
         reader = await other.read(log, first=1, max_unacknowledged=16)
         script = [f"w{number}" for number in range(60)]
         got = []
-        for place in range(0, 60, 20):
-            await write(writer, log, script[place : place + 10])
+        for start in range(0, 60, 20):
+            await write(writer, log, script[start : start + 10])
             got += await take(reader, 3)
             async with site.interrupted(other):
-                await write(writer, log, script[place + 10 : place + 20])
+                await write(writer, log, script[start + 10 : start + 20])
                 got += await take(reader, 14)
         got += await take(reader, 60 - len(got))
         assert [message.offset for message in got] == list(range(1, 61))

@@ -16,12 +16,12 @@ async def check_order(site: Site) -> None:
     """Concurrent writers: one numbering that keeps the order of each writer and is the same for every reader."""
     async with site.client() as first, site.client() as second, site.client() as other:
         log = await ensure_log(first)
-        whole = await other.read(log, first=1)
+        everything = await other.read(log, first=1)
         part = await other.read(log, first=1, subjects=[f"{log}.b.*"])
         scripts = [[f"{name}.{number}" for number in range(25)] for name in "abc"]
         writers = zip((first, second, second), scripts, strict=True)
         offsets = await asyncio.gather(*(write(broker, log, script) for broker, script in writers))
-        messages = await take(whole, 75)
+        messages = await take(everything, 75)
         assert [message.offset for message in messages] == list(range(1, 76))
         by_offset = {message.offset: message.payload.decode() for message in messages}
         assert [[by_offset[offset] for offset in own] for own in offsets] == scripts
@@ -147,11 +147,11 @@ PATTERNS = ("p.d", "p.*", "*.k", ">", "p.>", "unused")
 
 async def check_seeking(site: Site) -> None:
     """`last`, `offset_at`, `span` and `subjects` agree with a list, over random histories with and without a limit."""
-    for seed, kept in ((1, None), (2, 7), (3, None)):
+    for seed, retained in ((1, None), (2, 7), (3, None)):
         chance = np.random.default_rng(seed)
-        script = [WORDS[place] for place in chance.integers(len(WORDS), size=25)]
+        script = [WORDS[index] for index in chance.integers(len(WORDS), size=25)]
         async with site.client() as broker:
-            await compare_history(broker, script, kept)
+            await compare_history(broker, script, retained)
 
 
 async def check_many_subjects(site: Site) -> None:
@@ -159,28 +159,28 @@ async def check_many_subjects(site: Site) -> None:
     async with site.client() as broker:
         log, number = fresh("log"), 1100
         await broker.ensure_log(log, [f"{log}.>"])
-        subjects = [f"{log}.p{place}.k" for place in range(number)]
+        subjects = [f"{log}.p{index}.k" for index in range(number)]
         offsets = await asyncio.gather(*(broker.append(log, subject, subject.encode()) for subject in subjects))
         assert sorted(offsets) == list(range(1, number + 1))
         assert await broker.subjects(log) == dict.fromkeys(subjects, 1)
-        for place in (1, 1050, number, number + 5):
-            newest = await broker.last(log, f"{log}.*.k", up_to=place)
+        for offset in (1, 1050, number, number + 5):
+            newest = await broker.last(log, f"{log}.*.k", up_to=offset)
             assert newest is not None
-            assert newest.offset == min(place, number)
+            assert newest.offset == min(offset, number)
         await broker.delete_log(log)
 
 
-async def compare_history(broker: Broker, script: list[str], kept: int | None = None) -> None:
-    """Write messages to a log that retains `kept` of them, and compare all queries with a list."""
+async def compare_history(broker: Broker, script: list[str], retained: int | None = None) -> None:
+    """Write messages to a log that retains `retained` of them, and compare all queries with a list."""
     log = fresh("log")
-    await broker.ensure_log(log, [f"{log}.>"], Retention(max_messages=kept))
+    await broker.ensure_log(log, [f"{log}.>"], Retention(max_messages=retained))
     assert (await broker.span(log))[:3] == (1, 0, 0)
     assert await broker.offset_at(log, 0.0) == 1
     for number, word in enumerate(script):
         await broker.append(log, f"{log}.{word}", str(number).encode())
         if number % 8 == 0:
             await asyncio.sleep(0.002)  # so that times differ now and then
-    messages = await take(await broker.read(log, first=1), min(len(script), kept or len(script)))
+    messages = await take(await broker.read(log, first=1), min(len(script), retained or len(script)))
     await _check_span(broker, log, script, messages)
     for pattern in PATTERNS:
         await _check_pattern(broker, log, f"{log}.{pattern}", messages)
@@ -204,6 +204,6 @@ async def _check_pattern(broker: Broker, log: str, pattern: str, messages: list[
     assert await broker.last(log, pattern) == (matching[-1] if matching else None)
     names = [message.subject for message in matching]
     assert await broker.subjects(log, pattern) == {name: names.count(name) for name in names}
-    for place in {0, 1, *(message.offset for message in messages[::3]), 10**6}:
-        before = [message for message in matching if message.offset <= place]
-        assert await broker.last(log, pattern, up_to=place) == (before[-1] if before else None), place
+    for offset in {0, 1, *(message.offset for message in messages[::3]), 10**6}:
+        before = [message for message in matching if message.offset <= offset]
+        assert await broker.last(log, pattern, up_to=offset) == (before[-1] if before else None), offset

@@ -29,7 +29,7 @@ class NatsSite(Site):
 
     async def cut(self, broker: Broker) -> None:
         self._wires[broker].cut()
-        while broker.connected:  # the client learns of it from its socket
+        while broker.connected:  # the client detects it at its socket
             await asyncio.sleep(0)
 
     async def restore(self, broker: Broker) -> None:

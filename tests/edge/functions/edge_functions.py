@@ -1,15 +1,15 @@
-"""Processing functions as users write them: good ones, and every kind of bad one."""
+"""Processing functions for tests: valid ones, and one for every kind of failure."""
 
 import json
 import os
 import time
 
-_kept = []
+_leaked = []
 _model = [b"none"]
 
 
 def learned(model: bytes) -> None:
-    """Takes a model, or fails in the way that it says."""
+    """Take a model, or fail as its bytes request."""
     if model == b"hang":
         time.sleep(3600)
     if model == b"raise":
@@ -36,7 +36,7 @@ def counted(body: bytes) -> dict[str, int]:
 
 
 def wayward(body: bytes) -> object:
-    """Does what the message says."""
+    """Return the message, or fail as it requests."""
     what = body.decode()
     if what == "raise":
         raise ValueError("no such taxi")
@@ -49,7 +49,7 @@ def wayward(body: bytes) -> object:
         return object()
     if what == "leak":
         while True:
-            _kept.append(bytes(1 << 20))
+            _leaked.append(bytes(1 << 20))
     if what == "exit":
         os._exit(7)
     if what == "huge":
