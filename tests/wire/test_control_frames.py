@@ -90,7 +90,7 @@ def test_a_heartbeat_for_an_invalid_source_is_rejected(beat):
         Heartbeat.decode(beat[0].encode(), sources=beat[1] - 1)
 
 
-@pytest.mark.parametrize("silence", [(0, 0, 1), (0, 1, 0), (0, 1, MAX_SKIP + 1), (0, 5, MAX_SKIP)])
+@pytest.mark.parametrize("run", [(0, 0, 1), (0, 1, 0), (0, 1, MAX_SKIP + 1), (0, 5, MAX_SKIP)])
 def test_an_empty_or_too_long_suppressed_run_is_rejected(run):
     with pytest.raises(CorruptFrame):
         Heartbeat.decode(b"\x00\x00" + b"".join(varint.write(n) for n in run), sources=9)
